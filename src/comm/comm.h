@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A communicator: sums a buffer over the ranks, in place. Backends are const tables in a const registry. */
+#ifndef STARLIN_COMM_H
+#define STARLIN_COMM_H
+
+#include "../bootstrap.h"
+#include "../config.h"
+#include "../device.h"
+
+typedef struct starlin__comm starlin__comm_t;
+
+/* One collective in flight. Owned by the caller, reused without allocation; `opaque` is the backend's. */
+typedef struct starlin__allreduce {
+    void *buffer; /* contiguous, in the communicator's space */
+    size_t count; /* elements; 0 is allowed */
+    starlin_dtype_t dtype;
+    /* device communicators: allreduce_start makes its stream wait for `after` and records `done` behind the
+     * collective */
+    starlin__event_t *after;
+    starlin__event_t *done;
+    union {
+        uint64_t words[8];
+        double numbers[8];
+        void *pointers[8];
+    } opaque;
+} starlin__allreduce_t;
+
+/* What comm_create has to work with; lives only during the call. */
+typedef struct starlin__comm_setup {
+    const starlin__config_t *config;
+    starlin__bootstrap_t *bootstrap;
+    starlin__device_t *device; /* NULL: host computation */
+    const char *parameters;    /* behind the colon of "name:...", or "" */
+} starlin__comm_setup_t;
+
+typedef struct starlin__comm_ops {
+    const char *name;
+    /* Fit for `auto`? On false, `why` (of whysize bytes) says why not. Cheap, local. */
+    bool (*usable)(const starlin__comm_setup_t *setup, char *why, size_t whysize);
+    /* Collective over the bootstrap's ranks. */
+    starlin_status_t (*create)(const starlin__comm_setup_t *setup, starlin__comm_t **comm_p);
+    void (*destroy)(starlin__comm_t *comm);
+    /* Starts the sum, in place; never blocks. Called in submission order, by one thread at a time. */
+    starlin_status_t (*allreduce_start)(starlin__comm_t *comm, starlin__allreduce_t *request);
+    /* Host: is it complete? Device: are the stream's errors clean and `done` passed? Same thread. */
+    starlin_status_t (*allreduce_test)(starlin__comm_t *comm, starlin__allreduce_t *request, bool *done_p);
+    /* Makes or forgets a buffer for faster collectives. Collective, in matrix order. May be NULL. */
+    starlin_status_t (*buffer_register)(starlin__comm_t *comm, void *buffer, size_t nbytes,
+                                        void **registration_p);
+    void (*buffer_deregister)(starlin__comm_t *comm, void *registration);
+    /* Gives up on the collectives in flight so that nobody hangs. May be NULL. */
+    void (*abort)(starlin__comm_t *comm);
+} starlin__comm_ops_t;
+
+struct starlin__comm {
+    const starlin__comm_ops_t *ops;
+    starlin__space_t space; /* where buffers must lie */
+    int nranks;             /* ranks that are summed over, virtual ones included */
+    bool uses_core;         /* progress costs CPU time (the planner then expects no free overlap) */
+    double (*wake_us)(const starlin__comm_t *comm, const starlin__allreduce_t *request); /* time at which a
+                                test is worth while (starlin__now_us() clock), or NULL: poll */
+};
+
+/* NULL-terminated, in order of preference; the reference backend `self` is last. */
+extern const starlin__comm_ops_t *const starlin__comm_registry[];
+
+/* Opens the communicator that setup->config->comm asks for ("auto": the first usable one). ERR_UNSUPPORTED
+ * for a name that is not built lists those that are. */
+starlin_status_t starlin__comm_create(starlin__comm_setup_t *setup, starlin__comm_t **comm_p);
+void starlin__comm_destroy(starlin__comm_t *comm); /* NULL does nothing */
+
+#endif

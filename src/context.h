@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The context's inside. The tool and the tests may look in; nothing outside src/, codelets/, the tool and
+ * the unit tests does. */
+#ifndef STARLIN_CONTEXT_H
+#define STARLIN_CONTEXT_H
+
+#include <pthread.h>
+
+#include "bootstrap.h"
+#include "comm/comm.h"
+#include "compute/compute.h"
+#include "config.h"
+#include "device.h"
+#include "planner.h"
+#include "progress.h"
+#include "timeline.h"
+#include "topology.h"
+
+typedef struct starlin__op starlin__op_t;
+
+/* Instrumentation for tests: called on the worker before a gemm; returns false to make it fail. */
+typedef bool (*starlin__gemm_hook_fn_t)(void *arg, int rank, uint64_t sequence, unsigned chunk);
+extern starlin__gemm_hook_fn_t starlin__gemm_hook;
+extern void *starlin__gemm_hook_arg;
+
+struct starlin_context {
+    starlin__config_t config;
+    starlin__bootstrap_t *bootstrap;
+    starlin__topology_t *topology;
+    starlin__share_t share;
+    starlin__binding_t *caller_binding; /* NULL when the caller was not rebound */
+    starlin__device_t *device;          /* NULL: computes on the host */
+    starlin__compute_t *compute;
+    starlin__comm_t *comm;
+    starlin__progress_t *progress;
+    starlin__timeline_t *timeline;
+    bool owns_starpu;
+    unsigned memory_node; /* StarPU's node of the matrices' memory */
+    starlin_context_info_t info;
+    char starpu_version[32];
+    char host[256];
+
+    pthread_mutex_t lock; /* everything below */
+    pthread_cond_t idle;  /* an operator's last task has ended */
+    uint64_t sequence;    /* operators submitted */
+    uint64_t ntasks;      /* tasks submitted, all kinds */
+    unsigned inflight;    /* chunk operations not ended */
+    unsigned nmatrices;
+    starlin__notice_t failure;          /* of the smallest failed sequence; status 0: none */
+    bool failed;                        /* a wait has returned the failure: no more operators */
+    struct starlin__chunk_op *free_ops; /* records to reuse */
+    struct starlin__agreed *agreed;     /* shapes that the ranks have compared */
+    uint64_t history;                   /* hash of all operators so far */
+};
+
+/* Stores a failure unless one of an earlier operator is stored already. Thread-safe. */
+void starlin__context_fail(starlin_context_t *context, const starlin__notice_t *notice);
+
+/* The failure that a wait for operators up to `sequence` has to report, as status and last error. */
+starlin_status_t starlin__context_failure(starlin_context_t *context, uint64_t sequence);
+
+/* Stops and restarts StarPU's workers, so that something else can be measured undisturbed. */
+void starlin__context_pause(starlin_context_t *context);
+void starlin__context_resume(starlin_context_t *context);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A device: its memory, its two streams and its events. The host computes without one (NULL).
+ *
+ * Operators keep stream order: every gemm is launched on the compute stream, every collective on the
+ * communication stream, and events carry the edges between the two, so no edge inside a device waits for
+ * the host. One implementation, device_cuda.c, the only file besides *_cublas.c, *_nccl.c and *.cu that
+ * includes CUDA's headers. */
+#ifndef STARLIN_DEVICE_H
+#define STARLIN_DEVICE_H
+
+#include "internal.h"
+
+typedef struct starlin__device starlin__device_t;
+typedef struct starlin__event starlin__event_t; /* reusable; records overwrite */
+
+typedef enum starlin__stream { STARLIN__STREAM_COMPUTE, STARLIN__STREAM_COMM } starlin__stream_t;
+
+typedef struct starlin__device_ops {
+    const char *name; /* "cuda" */
+    /* GPUs this process could use and the PCI bus id of each; 0 without a driver. Makes no CUDA context. */
+    unsigned (*count)(void);
+    starlin_status_t (*busid)(unsigned index, char *busid, size_t size);
+    /* Streams and events on device `index`, made current for the call only: the caller's current device is
+     * restored. After starpu_init. */
+    starlin_status_t (*create)(unsigned index, starlin__device_t **device_p);
+    void (*destroy)(starlin__device_t *device);
+    /* Makes the device current on a thread of the library; workers of StarPU have it already. */
+    starlin_status_t (*attach_thread)(starlin__device_t *device);
+
+    starlin_status_t (*alloc)(starlin__device_t *device, size_t nbytes, void **memory_p); /* zeroed */
+    void (*free)(starlin__device_t *device, void *memory);
+    /* Blocking 2D copies, host <-> device; pitches in bytes. */
+    starlin_status_t (*copy)(starlin__device_t *device, void *dst, size_t dst_pitch, const void *src,
+                             size_t src_pitch, size_t width_nbytes, size_t rows);
+
+    starlin_status_t (*event_create)(starlin__device_t *device,
+                                     starlin__event_t **event_p); /* unrecorded: passed */
+    void (*event_destroy)(starlin__device_t *device, starlin__event_t *event);
+    starlin_status_t (*event_record)(starlin__device_t *device, starlin__event_t *event,
+                                     starlin__stream_t stream);
+    /* The stream's later work waits for the event's last record. No host wait. */
+    starlin_status_t (*event_wait)(starlin__device_t *device, starlin__event_t *event,
+                                   starlin__stream_t stream);
+    starlin_status_t (*event_query)(starlin__device_t *device, starlin__event_t *event, bool *passed_p);
+    starlin_status_t (*synchronize)(starlin__device_t *device); /* both streams, host wait (spins) */
+} starlin__device_ops_t;
+
+struct starlin__device {
+    const starlin__device_ops_t *ops;
+    unsigned index;
+    char model[128]; /* "NVIDIA H200" */
+};
+
+/* The built device table, or NULL in a build without CUDA. */
+extern const starlin__device_ops_t *const starlin__device_cuda;
+
+#endif

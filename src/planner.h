@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The planner: from measured curves to a chunk list, by simulating the pipeline. Pure functions, no clock. */
+#ifndef STARLIN_PLANNER_H
+#define STARLIN_PLANNER_H
+
+#include "internal.h"
+
+#define STARLIN__CURVE_POINTS 24
+
+/* A measured cost: time over size, piecewise linear, sizes rising. Below the first point the time of the
+ * first point (a launch costs what it costs), beyond the last the last segment's slope (proportional for a
+ * single point). */
+typedef struct starlin__curve {
+    size_t npoints;
+    double size[STARLIN__CURVE_POINTS];
+    double time_us[STARLIN__CURVE_POINTS];
+} starlin__curve_t;
+
+double starlin__curve_eval(const starlin__curve_t *curve, double size);
+/* Inserts a point, keeping the sizes rising; replaces a point of the same size. False when full. */
+bool starlin__curve_add(starlin__curve_t *curve, double size, double time_us);
+
+/* What is known when rows are cut. All of it agreed over the ranks before it gets here. */
+typedef struct starlin__plan_input {
+    int64_t m;             /* rows */
+    double nbytes_per_row; /* of a collective */
+    starlin__curve_t gemm; /* rows -> us, one gemm task */
+    starlin__curve_t comm; /* bytes -> us, one collective alone */
+    double task_us;        /* cost of a chunk beyond its kernels (launch, tasks) */
+    double gemm_slowdown;  /* factor on a gemm while a collective runs beside it, >= 1 */
+    double comm_slowdown;  /* factor on a collective while a gemm runs, >= 1 */
+    double comm_delay_us;  /* a collective that becomes ready beside a running gemm starts this much later */
+    bool comm_uses_core;   /* collective and gemm compete for the same core: no free overlap */
+    int64_t row_quantum;   /* chunk sizes are multiples of this (the last may be less); >= 1 */
+    double min_gain;       /* relative: below this predicted gain one chunk is chosen, such as 0.01 */
+} starlin__plan_input_t;
+
+typedef struct starlin__plan {
+    size_t nchunks;
+    int64_t rows[STARLIN__MAX_CHUNKS];
+    double predicted_us;     /* of this list */
+    double serial_us;        /* one gemm, then one collective */
+    double gemm_us, comm_us; /* in one piece, alone */
+    char reason[192];        /* why one chunk was chosen; "" otherwise */
+} starlin__plan_t;
+
+/* Simulated time of a chunk list: gemms one after the other, collectives one after the other, collective i
+ * after gemm i. */
+double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t *rows, size_t nchunks);
+
+/* The best of the candidates (one chunk; equal chunks; lists that shrink towards the end). Deterministic. */
+void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *plan_p);
+
+/* Cuts m rows into at most `count` chunks of nearly equal size, larger ones first. Returns the number of
+ * chunks. */
+size_t starlin__plan_equal(int64_t m, size_t count, int64_t *rows);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The progress engine: one thread that starts collectives in submission order, tests them, and lets their
+ * tasks end. It occupies no worker, so a collective never blocks a gemm. */
+#ifndef STARLIN_PROGRESS_H
+#define STARLIN_PROGRESS_H
+
+#include "comm/comm.h"
+
+typedef struct starlin__progress starlin__progress_t;
+typedef struct starlin__work starlin__work_t;
+
+/* One collective, or one device event that a task waits for. Lives in the operator's record. */
+struct starlin__work {
+    starlin__allreduce_t request; /* `buffer` is set at the latest in on_start */
+    uint64_t sequence;            /* of its operator */
+    bool is_watch;                /* no collective: ends when request.done has passed, in no order */
+    bool ends_at_launch;          /* device: on_end comes when the collective is launched */
+    void (*on_start)(starlin__work_t *work); /* may be NULL; just before the start, in progress thread */
+    void (*on_end)(starlin__work_t *work);   /* may free or reuse the work; called without locks */
+    void *owner;
+    double ready_us, start_us, end_us;
+    /* private to progress.c */
+    starlin__work_t *next;
+    int state;
+    bool failed_before_start; /* its gemm failed: peers hear of it before the collective starts */
+};
+
+typedef struct starlin__progress_setup {
+    starlin__comm_t *comm;
+    starlin__bootstrap_t *bootstrap;
+    starlin__device_t *device; /* may be NULL */
+    unsigned timeout_ms;
+    bool has_core;             /* may spin: the thread has a core of its own */
+    void (*attach)(void *arg); /* called once by the thread when it begins (binding) */
+    void (*failed)(void *arg, const starlin__notice_t *notice); /* a failure, local or a peer's */
+    void *arg;
+} starlin__progress_setup_t;
+
+starlin_status_t starlin__progress_create(const starlin__progress_setup_t *setup,
+                                          starlin__progress_t **progress_p);
+void starlin__progress_destroy(starlin__progress_t *progress); /* joins the thread; NULL does nothing */
+
+/* Appends the work; collectives start in the order of these calls. Called when its task is submitted. */
+void starlin__progress_submit(starlin__progress_t *progress, starlin__work_t *work);
+/* Its data is ready (its task's dependencies are satisfied). `failure` may be NULL; else the producer
+ * failed: the peers are told, and only then does this rank take part in the collective. */
+void starlin__progress_ready(starlin__progress_t *progress, starlin__work_t *work,
+                             const starlin__notice_t *failure);
+
+#endif
