@@ -36,6 +36,7 @@ struct starlin__bootstrap {
     const starlin__bootstrap_ops_t *ops;
     int rank, nranks;
     int local_rank, local_size; /* among the ranks of this node; filled in by starlin__bootstrap_locate() */
+    bool has_mpi;               /* mpi_comm is set */
     int mpi_comm;               /* Fortran handle of the caller's communicator; `mpi` only */
 };
 

@@ -48,21 +48,31 @@ typedef struct starlin__comm_ops {
     starlin_status_t (*buffer_register)(starlin__comm_t *comm, void *buffer, size_t nbytes,
                                         void **registration_p);
     void (*buffer_deregister)(starlin__comm_t *comm, void *registration);
+    /* Exact cost of one collective of nbytes. May be NULL: it has to be measured. */
+    double (*predict_us)(const starlin__comm_t *comm, double nbytes);
+    /* Time (starlin__now_us() clock) before which a test is in vain. May be NULL: poll. */
+    double (*wake_us)(const starlin__comm_t *comm, const starlin__allreduce_t *request);
     /* Gives up on the collectives in flight so that nobody hangs. May be NULL. */
     void (*abort)(starlin__comm_t *comm);
 } starlin__comm_ops_t;
 
 struct starlin__comm {
     const starlin__comm_ops_t *ops;
-    starlin__space_t space; /* where buffers must lie */
-    int nranks;             /* ranks that are summed over, virtual ones included */
-    bool uses_core;         /* progress costs CPU time (the planner then expects no free overlap) */
-    double (*wake_us)(const starlin__comm_t *comm, const starlin__allreduce_t *request); /* time at which a
-                                test is worth while (starlin__now_us() clock), or NULL: poll */
+    starlin__space_t space;    /* where buffers must lie */
+    starlin__device_t *device; /* NULL for host buffers */
+    int nranks;                /* ranks that are summed over, virtual ones included */
+    bool uses_core;            /* progress costs CPU time (the planner then expects no free overlap) */
 };
+
+extern const starlin__comm_ops_t starlin__comm_self_ops, starlin__comm_mpi_ops, starlin__comm_nccl_ops,
+    starlin__comm_model_ops;
 
 /* NULL-terminated, in order of preference; the reference backend `self` is last. */
 extern const starlin__comm_ops_t *const starlin__comm_registry[];
+
+/* Is this request ("auto", "mpi", "model:gbps=1", ...) one that the build can try to follow? Local, before
+ * anything starts. */
+starlin_status_t starlin__comm_check(const char *request);
 
 /* Opens the communicator that setup->config->comm asks for ("auto": the first usable one). ERR_UNSUPPORTED
  * for a name that is not built lists those that are. */

@@ -49,6 +49,8 @@ struct starlin__compute {
     starlin__device_t *device;
 };
 
+extern const starlin__compute_ops_t starlin__compute_cblas_ops, starlin__compute_cublas_ops;
+
 /* NULL-terminated, in order of preference; the reference backend `cblas` is last. */
 extern const starlin__compute_ops_t *const starlin__compute_registry[];
 
