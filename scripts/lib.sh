@@ -96,12 +96,13 @@ jobs_count() {
     echo "${STARLIN_JOBS:-$count}"
 }
 
-# build_preset PRESET DIRECTORY [CMAKE ARGUMENT...]
+# build_preset PRESET NAME [CMAKE ARGUMENT...]: configures and builds a preset in build/NAME
 build_preset() {
-    local preset=$1 directory=$2
+    local preset=$1 name=$2 log=build/logs/$2
     shift 2
-    cmake --preset "$preset" -B "$directory" "$@" >"$directory.configure.log" 2>&1 ||
-        { cat "$directory.configure.log"; return 1; }
-    cmake --build "$directory" --parallel "$(jobs_count)" >"$directory.build.log" 2>&1 ||
-        { grep -Ev '^\[[0-9]+/[0-9]+\] (Building|Linking)' "$directory.build.log" | tail -n 100; return 1; }
+    mkdir -p build/logs
+    cmake --preset "$preset" -B "build/$name" "$@" >"$log-configure.log" 2>&1 ||
+        { cat "$log-configure.log"; return 1; }
+    cmake --build "build/$name" --parallel "$(jobs_count)" >"$log-build.log" 2>&1 ||
+        { grep -Ev '^\[[0-9]+/[0-9]+\] (Building|Linking)' "$log-build.log" | tail -n 100; return 1; }
 }
