@@ -26,7 +26,7 @@ typedef struct list {
 } list_t;
 
 /* The best list of each class of lengths: 1 ... 8, then one class per about a third of an octave. */
-static const size_t class_limits[] = {1,  2,  3,  4,  5,  6,  7,  8,  10,  12,
+static const size_t class_limits[] = {1,  2,  3,  4,  5,  6,  7,  8,   10,  12,
                                       16, 20, 24, 32, 48, 64, 96, 128, 192, 256};
 #define NCLASSES (sizeof(class_limits) / sizeof(class_limits[0]))
 
@@ -173,7 +173,7 @@ static double search_try(search_t *search, const int64_t *quanta, size_t nchunks
     search->work += (int64_t)nchunks;
     size_t class = 0;
     while (class_limits[class] < nchunks)
-        class++;
+        class ++;
     list_t *best = &search->best[class];
     if (best->nchunks == 0 || us < best->us) {
         best->nchunks = nchunks;

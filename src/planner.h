@@ -17,7 +17,8 @@ typedef struct starlin__curve {
 } starlin__curve_t;
 
 double starlin__curve_eval(const starlin__curve_t *curve, double size);
-/* Inserts a point, keeping the sizes rising; replaces a point of the same size. False when full. */
+/* Inserts a point, keeping the sizes rising; replaces a point of the same size. False, and nothing is
+ * changed, when full or when a number is negative, infinite or NaN. */
 bool starlin__curve_add(starlin__curve_t *curve, double size, double time_us);
 
 /* What is known when rows are cut. All of it agreed over the ranks before it gets here. */
@@ -39,16 +40,17 @@ typedef struct starlin__plan {
     size_t nchunks;
     int64_t rows[STARLIN__MAX_CHUNKS];
     double predicted_us;     /* of this list */
-    double serial_us;        /* one gemm, then one collective */
+    double serial_us;        /* of one chunk: one gemm (with task_us), then one collective */
     double gemm_us, comm_us; /* in one piece, alone */
     char reason[192];        /* why one chunk was chosen; "" otherwise */
 } starlin__plan_t;
 
 /* Simulated time of a chunk list: gemms one after the other, collectives one after the other, collective i
- * after gemm i. */
+ * after gemm i. 1 <= nchunks <= STARLIN__MAX_CHUNKS. */
 double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t *rows, size_t nchunks);
 
-/* The best of the candidates (one chunk; equal chunks; lists that shrink towards the end). Deterministic. */
+/* The best of the candidates (one chunk; equal chunks; lists that shrink towards the end, start small, or
+ * both), improved by small steps. Deterministic; about a millisecond or less, whatever m is. m >= 1. */
 void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *plan_p);
 
 /* Cuts m rows into at most `count` chunks of nearly equal size, larger ones first. Returns the number of
