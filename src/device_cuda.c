@@ -108,7 +108,8 @@ static starlin_status_t open_streams(cuda_device_t *device)
     int lowest, highest;
     struct cudaDeviceProp properties;
     TRY(cudaGetDeviceProperties(&properties, (int)device->base.index), "asking for the device's properties");
-    snprintf(device->base.model, sizeof(device->base.model), "%s", properties.name);
+    snprintf(device->base.model, sizeof(device->base.model), "%.*s", (int)sizeof(device->base.model) - 1,
+             properties.name);
     TRY(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for stream priorities");
     TRY(cudaStreamCreateWithPriority(&device->streams[STARLIN__STREAM_COMPUTE], cudaStreamNonBlocking,
                                      lowest),
