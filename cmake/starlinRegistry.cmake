@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# starlin_registry(KIND SOURCE_VARIABLE BACKEND...): writes KIND_registry.c, the table of the backends that
+# starlin_registry(KIND VARIABLE BACKEND...): writes KIND_registry.c, the table of the backends that
 # are built, in the given order, and appends it and their sources to the variable.
 function(starlin_registry kind variable)
-  set(declarations "")
   set(entries "")
   set(files ${${variable}})
   foreach(backend IN LISTS ARGN)
@@ -10,13 +9,10 @@ function(starlin_registry kind variable)
     if(NOT EXISTS ${file})
       continue()
     endif()
-    string(APPEND declarations "extern const starlin__${kind}_ops_t starlin__${kind}_${backend}_ops;\n")
     string(APPEND entries "&starlin__${kind}_${backend}_ops, ")
     list(APPEND files ${file})
   endforeach()
-  string(TOUPPER ${kind} KIND)
-  set(STARLIN_${KIND}_DECLARATIONS "${declarations}")
-  set(STARLIN_${KIND}_ENTRIES "${entries}")
+  set(STARLIN_REGISTRY_ENTRIES "${entries}")
   set(registry ${CMAKE_CURRENT_BINARY_DIR}/${kind}_registry.c)
   configure_file(${kind}/${kind}_registry.c.in ${registry} @ONLY)
   set(${variable} ${files} ${registry} PARENT_SCOPE)

@@ -300,8 +300,6 @@ static starlin_status_t cublas_open(cublas_t *cublas)
     return status;
 }
 
-extern const starlin__compute_ops_t starlin__compute_cublas_ops;
-
 static starlin_status_t cublas_create(starlin__device_t *device, unsigned nworkers, unsigned nthreads,
                                       starlin__compute_t **compute_p)
 {

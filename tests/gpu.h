@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the GPU tests share: a device, or the reason why there is none. */
+#ifndef STARLIN_TESTS_GPU_H
+#define STARLIN_TESTS_GPU_H
+
+#include <stdlib.h>
+
+#include "check.h"
+#include "device.h"
+
+/* Exits with 77 where there is no device. */
+static inline starlin__device_t *gpu_open(void)
+{
+    starlin__device_t *device = NULL;
+    if (starlin__device_cuda == NULL) {
+        printf("skipped: this build has no CUDA\n");
+        exit(77);
+    }
+    if (starlin__device_cuda->count() == 0) {
+        printf("skipped: no CUDA device is visible\n");
+        exit(77);
+    }
+    CHECK_STATUS(starlin__device_cuda->create(0, &device), STARLIN_SUCCESS);
+    if (device == NULL)
+        exit(1);
+    return device;
+}
+
+/* Contiguous copies of nbytes. */
+static inline void gpu_upload(starlin__device_t *device, void *dst, const void *src, size_t nbytes)
+{
+    CHECK_STATUS(device->ops->copy(device, dst, nbytes, src, nbytes, nbytes, 1), STARLIN_SUCCESS);
+}
+
+static inline void gpu_download(starlin__device_t *device, void *dst, const void *src, size_t nbytes)
+{
+    CHECK_STATUS(device->ops->copy(device, dst, nbytes, src, nbytes, nbytes, 1), STARLIN_SUCCESS);
+}
+
+#endif
