@@ -4,7 +4,7 @@ find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
 pkg_search_module(STARPU REQUIRED IMPORTED_TARGET GLOBAL starpu-1.4 starpu-1.3)
-pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET GLOBAL hwloc)
+pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET GLOBAL hwloc>=2.1)
 pkg_search_module(CBLAS REQUIRED IMPORTED_TARGET GLOBAL openblas cblas blas-netlib)
 # StarPU's headers pull in CUDA's, whose deprecation warnings are not ours
 foreach(package STARPU HWLOC CBLAS)

@@ -23,6 +23,14 @@ static inline float float_of(uint32_t bits)
     return value;
 }
 
+/* With `?:` compilers move floating-point operations into a branch, which then cannot be vectorised. */
+static inline uint32_t choose(bool condition, uint32_t yes, uint32_t no)
+{
+    uint32_t mask = 0u - (uint32_t)condition;
+
+    return (yes & mask) | (no & ~mask);
+}
+
 static inline float f16_to_f32(uint16_t half)
 {
     uint32_t magnitude = half & 0x7fffu;
@@ -32,7 +40,7 @@ static inline float f16_to_f32(uint16_t half)
     uint32_t quiet = magnitude > 0x7c00u ? 0x00400000u : 0;
     uint32_t subnormal = bits_of((float)(int32_t)magnitude * 0x1p-24f);
 
-    return float_of(sign | quiet | (magnitude < 0x0400u ? subnormal : normal));
+    return float_of(sign | quiet | choose(magnitude < 0x0400u, subnormal, normal));
 }
 
 static inline uint16_t f32_to_f16(float value)
@@ -44,12 +52,12 @@ static inline uint16_t f32_to_f16(float value)
     uint32_t clamped = magnitude < 0x47800000u ? magnitude : 0x47800000u;
     uint32_t normal = (clamped - (112u << 23) + 0x0fffu + (clamped >> 13 & 1)) >> 13;
     /* 0.5f has a spacing of 2^-24, that of f16's subnormals: the addition rounds */
-    uint32_t small = magnitude < 0x38800000u ? magnitude : 0;
+    uint32_t small = choose(magnitude < 0x38800000u, magnitude, 0);
     uint32_t subnormal = bits_of(float_of(small) + 0.5f) - 0x3f000000u;
     uint32_t nan = 0x7e00u | (magnitude >> 13 & 0x03ffu);
-    uint32_t finite = magnitude < 0x38800000u ? subnormal : normal;
+    uint32_t finite = choose(magnitude < 0x38800000u, subnormal, normal);
 
-    return (uint16_t)(sign | (magnitude > 0x7f800000u ? nan : finite));
+    return (uint16_t)(sign | choose(magnitude > 0x7f800000u, nan, finite));
 }
 
 static inline float bf16_to_f32(uint16_t half)

@@ -21,6 +21,9 @@ typedef struct starlin__share {
 /* Detects the machine: all cores that the cgroup and the operating system allow, whatever the current
  * thread is bound to. */
 starlin_status_t starlin__topology_create(starlin__topology_t **topology_p);
+/* The same for a machine that is described by hwloc's synthetic notation ("pack:2 core:8 pu:2") or XML. */
+starlin_status_t starlin__topology_create_described(const char *description,
+                                                    starlin__topology_t **topology_p);
 void starlin__topology_destroy(starlin__topology_t *topology);
 
 /* Number of allowed cores. */
@@ -46,8 +49,10 @@ starlin_status_t starlin__topology_binding_save(const starlin__topology_t *topol
 void starlin__topology_binding_restore(const starlin__topology_t *topology,
                                        starlin__binding_t *binding); /* frees it */
 
-/* Distance order of GPUs: index into busids[] ("0000:17:00.0") of the GPU for this local rank: near its
- * cores, each GPU given to one rank; every rank computes the same assignment. */
+/* Index into busids[] ("0000:17:00.0") of the GPU for this local rank: near its cores, each GPU given to one
+ * rank; every rank computes the same assignment. With more ranks than GPUs they are shared evenly (the caller
+ * decides whether that is allowed); where no locality is known it is local_rank % ngpus. ERR_NO_DEVICE:
+ * ngpus is 0. */
 starlin_status_t starlin__topology_gpu(const starlin__topology_t *topology, const char *const *busids,
                                        unsigned ngpus, unsigned local_rank, unsigned local_size,
                                        unsigned *gpu_p);
