@@ -33,10 +33,11 @@ struct starlin__binding {
 
 /* ------------------------------------------------------------- detection */
 
-/* Drivers' components would start CUDA before StarPU does. */
+/* Drivers' components would start CUDA before StarPU does; libpciaccess leaks, and Linux tells the same
+ * through sysfs. */
 static int hwloc_load(hwloc_topology_t hwloc, const char *description)
 {
-    static const char *const unwanted[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl"};
+    static const char *const unwanted[] = {"cuda", "nvml", "opencl", "rsmi", "levelzero", "gl", "pci"};
 
     for (size_t i = 0; i < sizeof(unwanted) / sizeof(unwanted[0]); i++)
         hwloc_topology_set_components(hwloc, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, unwanted[i]);

@@ -40,22 +40,23 @@ static void test_dtypes(void)
 
 static void *other_thread(void *arg)
 {
-    (void)arg;
-    CHECK_EQ_STR(starlin_last_error(), "");
+    snprintf(arg, 32, "%s.",
+             starlin_last_error()); /* checked by the main thread: the counts are not atomic */
     starlin__error(STARLIN_ERR_BUSY, "of the other thread");
     return NULL;
 }
 
 static void test_last_error(void)
 {
-    char text[2000];
+    char text[2000], of_thread[32] = "";
     pthread_t thread;
 
     CHECK_EQ_STR(starlin_last_error(), "");
     CHECK_STATUS(starlin__error(STARLIN_ERR_INVALID, "rows is %d", -3), STARLIN_ERR_INVALID);
     CHECK_EQ_STR(starlin_last_error(), "rows is -3");
-    CHECK_EQ_INT(pthread_create(&thread, NULL, other_thread, NULL), 0);
+    CHECK_EQ_INT(pthread_create(&thread, NULL, other_thread, of_thread), 0);
     CHECK_EQ_INT(pthread_join(thread, NULL), 0);
+    CHECK_EQ_STR(of_thread, ".");
     CHECK_EQ_STR(starlin_last_error(), "rows is -3");
     starlin__error(STARLIN_ERR_INVALID, "chunk 1: %s", starlin_last_error());
     CHECK_EQ_STR(starlin_last_error(), "chunk 1: rows is -3");
@@ -142,7 +143,6 @@ static void test_alloc(void)
     CHECK(memory != NULL);
     starlin__free(memory);
     starlin__alloc_fail_at = 0;
-    CHECK(starlin__alloc(SIZE_MAX / 2) == NULL);
 
     before = starlin__alloc_count;
     for (int i = 0; i < 4; i++)

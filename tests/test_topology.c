@@ -123,7 +123,8 @@ static void test_no_memory(void)
 
 /* Two packages of four cores; GPUs 81 and c1 are near the second one, 01 and 41 near the first. */
 static const char two_packages[] =
-    "<?xml version=\"1.0\"?><!DOCTYPE topology SYSTEM \"hwloc2.dtd\"><topology version=\"2.0\">"
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology "
+    "version=\"2.0\">"
     "<object type=\"Machine\" os_index=\"0\" cpuset=\"0xff\" complete_cpuset=\"0xff\" allowed_cpuset=\"0xff\""
     " nodeset=\"0x3\" complete_nodeset=\"0x3\" allowed_nodeset=\"0x3\" gp_index=\"1\">"
 #define PU(core, mask, gp)                                                                                   \
