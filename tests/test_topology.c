@@ -121,7 +121,7 @@ static void test_no_memory(void)
     starlin__topology_destroy(topology);
 }
 
-/* Two packages of four cores; GPUs 81 and c1 are near the second one, 01 and 41 near the first. */
+/* Two packages of four cores; GPUs 81, c1 and c2 are near the second one, 01 and 41 near the first. */
 static const char two_packages[] =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n<topology "
     "version=\"2.0\">"
@@ -143,7 +143,8 @@ static const char two_packages[] =
     "\" local_memory=\"1000000\"/>"
     PACKAGE(0, "0x0f", 0x1) PU(0, "0x01", 10) PU(1, "0x02", 11) PU(2, "0x04", 12) PU(3, "0x08", 13)
         GPU("01", 301) GPU("41", 302) "</object>" PACKAGE(1, "0xf0", 0x2) PU(4, "0x10", 14) PU(5, "0x20", 15)
-            PU(6, "0x40", 16) PU(7, "0x80", 17) GPU("81", 303) GPU("c1", 304) "</object></object></topology>";
+            PU(6, "0x40", 16) PU(7, "0x80", 17) GPU("81", 303) GPU("c1", 304)
+                GPU("c2", 305) "</object></object></topology>";
 
 static void check_gpus(const starlin__topology_t *topology, const char *const *busids, unsigned ngpus,
                        unsigned local_size, const unsigned *expected)
@@ -163,7 +164,8 @@ static void test_gpus(void)
     starlin__topology_t *topology = described(two_packages);
     const char *const near[] = {"0000:01:00.0", "0000:41:00.0", "0000:81:00.0", "0000:c1:00.0"};
     const char *const crossed[] = {"0000:c1:00.0", "0000:01:00.0", "0000:81:00.0", "0000:41:00.0"};
-    const char *const far[] = {"0000:81:00.0", "0000:c1:00.0", "0000:01:00.0"};
+    const char *const far[] = {"0000:81:00.0", "0000:c1:00.0", "0000:01:00.0", "0000:41:00.0"};
+    const char *const uneven[] = {"0000:81:00.0", "0000:c1:00.0", "0000:01:00.0", "0000:c2:00.0"};
     const char *const unknown[] = {"0000:aa:00.0", "rubbish", "0000:ab:00.0"};
 
     CHECK_EQ_INT(starlin__topology_ncores(topology), 8);
@@ -173,8 +175,10 @@ static void test_gpus(void)
     check_gpus(topology, near, 4, 8, (unsigned[]){0, 1, 0, 1, 2, 3, 2, 3});
     check_gpus(topology, crossed, 4, 2, (unsigned[]){1, 0});
     check_gpus(topology, crossed, 4, 4, (unsigned[]){1, 3, 0, 2});
-    check_gpus(topology, far, 2, 2, (unsigned[]){1, 0});    /* rank 1 is near and comes first */
-    check_gpus(topology, far, 3, 3, (unsigned[]){2, 0, 1}); /* rank 1 straddles the packages */
+    check_gpus(topology, far, 2, 2, (unsigned[]){1, 0});          /* rank 1 is near and comes first */
+    check_gpus(topology, far, 3, 3, (unsigned[]){2, 0, 1});       /* rank 1 straddles the packages */
+    check_gpus(topology, far, 4, 3, (unsigned[]){2, 3, 0});       /* most of its cores are in the first one */
+    check_gpus(topology, uneven, 4, 4, (unsigned[]){2, 3, 0, 1}); /* rank 1 takes what is left */
     check_gpus(topology, unknown, 3, 5, (unsigned[]){0, 1, 2, 0, 1});
     check_gpus(topology, near, 1, 3, (unsigned[]){0, 0, 0});
     starlin__topology_destroy(topology);
