@@ -5,6 +5,7 @@
  *
  *     mpirun -np 2 mlp_block [--tokens M] FILE     weights from a safetensors file (BERT's names)
  *     mlp_block --generate FILE                    writes such a file with generated weights */
+#define _GNU_SOURCE /* getopt_long, M_SQRT1_2 */
 #include <getopt.h>
 #include <math.h>
 #include <mpi.h>
@@ -150,9 +151,9 @@ static long long compare(const mlp_rank_t *job, const float *x, const mlp_weight
 static long long run(const char *path, int64_t tokens)
 {
     mlp_weights_t weights;
-    char error[512];
-    if (!mlp_weights_load(path, &weights, error, sizeof(error)))
-        give_up(error);
+    perf_error_t error;
+    if (!mlp_weights_load(path, &weights, &error))
+        give_up(error.text);
     mlp_rank_t job = {.tokens = tokens, .hidden = weights.hidden, .inner = weights.inner};
     MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &job.nranks);

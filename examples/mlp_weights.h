@@ -4,8 +4,9 @@
 #define STARLIN_EXAMPLES_MLP_WEIGHTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+
+#include "perf/error.h"
 
 typedef struct mlp_weights {
     int64_t vocabulary, hidden, inner;
@@ -15,8 +16,8 @@ typedef struct mlp_weights {
     float *second;     /* [hidden,inner] */
 } mlp_weights_t;
 
-/* False with a text in error[] (of size bytes); then nothing is to be released. */
-bool mlp_weights_load(const char *path, mlp_weights_t *weights_p, char *error, size_t size);
+/* On false nothing is to be released. */
+bool mlp_weights_load(const char *path, mlp_weights_t *weights_p, perf_error_t *error);
 void mlp_weights_release(mlp_weights_t *weights);
 
 /* Writes a file of the same shapes (with a small vocabulary) and reproducible values; false with a message on
