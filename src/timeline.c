@@ -69,6 +69,17 @@ void starlin__timeline_add(starlin__timeline_t *timeline, const starlin__span_t 
     pthread_mutex_unlock(&timeline->lock);
 }
 
+size_t starlin__timeline_count(starlin__timeline_t *timeline, bool *overwritten_p)
+{
+    pthread_mutex_lock(&timeline->lock);
+    bool overwritten = timeline->nadded > timeline->capacity;
+    size_t nheld = overwritten ? timeline->capacity : (size_t)timeline->nadded;
+    pthread_mutex_unlock(&timeline->lock);
+    if (overwritten_p != NULL)
+        *overwritten_p = overwritten;
+    return nheld;
+}
+
 size_t starlin__timeline_read(starlin__timeline_t *timeline, starlin__span_t *spans, size_t capacity)
 {
     pthread_mutex_lock(&timeline->lock);

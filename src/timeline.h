@@ -36,6 +36,8 @@ void starlin__timeline_enable(starlin__timeline_t *timeline, bool enabled); /* o
 bool starlin__timeline_enabled(const starlin__timeline_t *timeline);
 void starlin__timeline_clear(starlin__timeline_t *timeline);
 void starlin__timeline_add(starlin__timeline_t *timeline, const starlin__span_t *span);
+/* How many spans are held. overwritten_p (may be NULL): have older ones been lost since the last clear? */
+size_t starlin__timeline_count(starlin__timeline_t *timeline, bool *overwritten_p);
 /* Copies up to `capacity` spans, oldest first; returns how many. */
 size_t starlin__timeline_read(starlin__timeline_t *timeline, starlin__span_t *spans, size_t capacity);
 

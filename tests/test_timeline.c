@@ -34,6 +34,9 @@ static void test_ring(void)
         starlin__span_t span = span_of(i);
         starlin__timeline_add(timeline, &span);
     }
+    bool lost = true;
+    CHECK_EQ_INT(starlin__timeline_count(timeline, &lost), 3);
+    CHECK(!lost);
     CHECK_EQ_INT(starlin__timeline_read(timeline, spans, 8), 3);
     CHECK_EQ_INT(spans[0].sequence, 1);
     CHECK_EQ_INT(spans[2].sequence, 3);
@@ -41,6 +44,9 @@ static void test_ring(void)
         starlin__span_t span = span_of(i);
         starlin__timeline_add(timeline, &span);
     }
+    bool overwritten = false;
+    CHECK_EQ_INT(starlin__timeline_count(timeline, &overwritten), 4);
+    CHECK(overwritten);
     CHECK_EQ_INT(starlin__timeline_read(timeline, spans, 8), 4);
     for (uint64_t i = 0; i < 4; i++)
         CHECK_EQ_INT(spans[i].sequence, 7 + i);

@@ -278,6 +278,123 @@ STARLIN_API starlin_status_t starlin_row_linear(starlin_context_t *context, star
                                                 starlin_matrix_t *w, starlin_matrix_t *y,
                                                 const starlin_row_linear_options_t *options);
 
+/* ------------------------------------------------------------------ report */
+
+/* Why time beyond the ideal was spent: number, short name, text. Never renumbered. */
+#define STARLIN_CAUSE_MAP(X)                                                                                 \
+    X(CORE, 0, "core", "waited for SMs or a core")                                                           \
+    X(LAUNCH, 1, "launch", "launch latency")                                                                 \
+    X(PEER, 2, "peer", "a peer came late")                                                                   \
+    X(LINK, 3, "link", "link slower than planned")                                                           \
+    X(TAIL, 4, "tail", "collective with no gemm left to hide it")                                            \
+    X(HEAD, 5, "head", "gemm before a collective could start")                                               \
+    X(GEMM, 6, "gemm", "gemm slowed down by collectives")                                                    \
+    X(CHUNKING, 7, "chunking", "pieces cost more than the whole")                                            \
+    X(CAST, 8, "cast", "rounding of f32 partials")                                                           \
+    X(IDLE, 9, "idle", "idle gaps")                                                                          \
+    X(QUEUE, 10, "queue", "an earlier collective was running")
+
+typedef enum starlin_cause {
+#define STARLIN_CAUSE_ENUM(name, value, short_name, text) STARLIN_CAUSE_##name = value,
+    STARLIN_CAUSE_MAP(STARLIN_CAUSE_ENUM)
+#undef STARLIN_CAUSE_ENUM
+        STARLIN_NCAUSES
+} starlin_cause_t;
+
+/* Static short name and text of a cause; NULL for a value that is none. */
+STARLIN_API const char *starlin_cause_name(starlin_cause_t cause);
+STARLIN_API const char *starlin_cause_text(starlin_cause_t cause);
+
+/* Figures of one step, or their means over the steps. The parts add up: the sum of exposed_us is
+ * time_us - ideal_us. */
+typedef struct starlin_report_step {
+    uint64_t first_sequence; /* the operators of the step, counted from 1 in a context */
+    uint64_t noperators;
+    double start_us;       /* on the library's clock; 0 in the means */
+    double time_us;        /* first input ready to last span ended */
+    double ideal_us;       /* max(gemm_us, comm_us) */
+    double gemm_us;        /* the gemms in one piece and alone: given, else estimated from the spans */
+    double comm_us;        /* the same for the collectives */
+    double gemm_busy_us;   /* at least one gemm ran */
+    double comm_busy_us;   /* at least one collective ran */
+    double beside_us;      /* both */
+    double hidden_pct;     /* 100 (gemm_us + comm_us - time_us) / min(gemm_us, comm_us); 0 if that is 0 */
+    double gemm_slowdown;  /* factor on a gemm's time while a collective ran; 0: not known */
+    double exposed_us[16]; /* by cause; GEMM, CHUNKING may be negative; QUEUE and beyond are 0 */
+} starlin_report_step_t;
+
+/* A worker, a stream or the link, over all steps: busy_us + idle_us is the sum of their time_us. */
+typedef struct starlin_report_lane {
+    unsigned lane; /* worker or stream number */
+    bool is_link;
+    uint64_t nspans;
+    double busy_us, idle_us;
+} starlin_report_lane_t;
+
+/* One collective and the gemm before it. */
+typedef struct starlin_report_collective {
+    uint64_t sequence;
+    unsigned chunk;
+    double time_us;        /* start to end */
+    double gap_us;         /* its start minus the end of its gemm */
+    starlin_cause_t cause; /* of the gap: CORE, LAUNCH or QUEUE, whichever took most of it */
+    double exposed_us;     /* it ran and no gemm did */
+} starlin_report_collective_t;
+
+/* What ran. Everything in it belongs to the report and is read-only. */
+typedef struct starlin_report {
+    const char *configuration; /* backends, versions, policy, binding; "" if not known */
+    const char *fallback;      /* why chunking was not done as asked, or NULL */
+    starlin_report_step_t mean;
+    double min_us, median_us, max_us; /* of time_us over the steps */
+    size_t nsteps;
+    const starlin_report_step_t *steps; /* oldest first */
+    size_t nlanes;
+    const starlin_report_lane_t *lanes; /* workers or streams rising, then the link */
+    size_t ncollectives;
+    const starlin_report_collective_t *collectives; /* by operator, then chunk */
+    size_t nchunks;
+    const int64_t *rows; /* chunk list of the newest operator */
+    unsigned ctas;       /* most thread blocks of a collective; 0 on the host or not known */
+} starlin_report_t;
+
+typedef struct starlin_report_options {
+    size_t struct_size;
+    size_t operators_per_step; /* at least so many make a step; those that overlap in time always do */
+    double gemm_us, comm_us;   /* of one operator, measured alone; 0: estimated from what ran */
+    double launch_us;          /* a start this late is launch latency, beyond it a wait; 0: 10 us */
+    const starlin_chunking_t *chunking; /* its fallback is reported; may be NULL */
+} starlin_report_options_t;
+
+#define STARLIN_REPORT_OPTIONS_INIT                                                                          \
+    {                                                                                                        \
+        .struct_size = sizeof(starlin_report_options_t)                                                      \
+    }
+
+/* Switches recording on or off; off at first. The newest spans are kept (a fixed number, made at context
+ * creation). Local; costs well under a microsecond per task while on. */
+STARLIN_API starlin_status_t starlin_report_enable(starlin_context_t *context, bool enabled);
+
+/* Forgets what was recorded. Local. */
+STARLIN_API starlin_status_t starlin_report_reset(starlin_context_t *context);
+
+/* Makes a report of what this rank has recorded. Call it after a wait. How long this rank waited for its
+ * peers inside a collective is part of TAIL or LINK here; only a trace of all ranks tells it apart.
+ *   options    NULL: all defaults
+ *   report_p   the new report; the caller destroys it. Independent of the context afterwards.
+ * Local; does not wait. Errors: ERR_INVALID (nothing recorded: the text says whether recording was on),
+ * ERR_NO_MEMORY. */
+STARLIN_API starlin_status_t starlin_report_create(starlin_context_t *context,
+                                                   const starlin_report_options_t *options,
+                                                   starlin_report_t **report_p);
+
+/* NULL does nothing. Local. */
+STARLIN_API void starlin_report_destroy(starlin_report_t *report);
+
+/* Writes the report as text for people, as snprintf does: at most nbytes with the terminating zero, and
+ * returns the length of the whole text. `text` may be NULL if nbytes is 0. Local, thread-safe. */
+STARLIN_API size_t starlin_report_print(const starlin_report_t *report, char *text, size_t nbytes);
+
 #ifdef __cplusplus
 }
 #endif

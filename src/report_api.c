@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The report of a context: what its timeline holds, and its effective configuration as text. */
+#include <stdio.h>
+#include <string.h>
+
+#include "context.h"
+#include "report.h"
+#include "report_api.h"
+
+/* A dependent task's launch takes 5 to 8 us behind its predecessor (measured with StarPU 1.4 on an H200);
+ * a start that is later than this has waited for something. */
+#define DEFAULT_LAUNCH_US 10
+
+starlin_status_t starlin_report_enable(starlin_context_t *context, bool enabled)
+{
+    if (context == NULL)
+        return starlin__error(STARLIN_ERR_INVALID, "report: context is NULL");
+    starlin__timeline_enable(context->timeline, enabled);
+    return STARLIN_SUCCESS;
+}
+
+starlin_status_t starlin_report_reset(starlin_context_t *context)
+{
+    if (context == NULL)
+        return starlin__error(STARLIN_ERR_INVALID, "report: context is NULL");
+    starlin__timeline_clear(context->timeline);
+    return STARLIN_SUCCESS;
+}
+
+void starlin__report_configuration(const starlin_context_t *context, char *text, size_t nbytes)
+{
+    const starlin_context_info_t *info = &context->info;
+    snprintf(text, nbytes, "%s + %s on %s, policy %s, StarPU %s%s, %u worker%s x %u BLAS threads, %s, %s",
+             info->compute, info->comm, info->device, info->policy, info->starpu_version,
+             info->adopted ? " (adopted)" : "", info->nworkers, info->nworkers == 1 ? "" : "s",
+             info->nblas_threads, info->binding, info->host);
+}
+
+starlin_status_t starlin__report_spans(starlin_context_t *context, starlin__span_t **spans_p,
+                                       size_t *nspans_p)
+{
+    bool overwritten = false;
+    size_t capacity = starlin__timeline_count(context->timeline, &overwritten);
+    starlin__span_t *spans = starlin__alloc((capacity > 0 ? capacity : 1) * sizeof *spans);
+    if (spans == NULL)
+        return starlin__error(STARLIN_ERR_NO_MEMORY, "report: no memory for %zu spans", capacity);
+    size_t nread = starlin__timeline_read(context->timeline, spans, capacity), nspans = 0;
+    /* spans of the oldest operators may have been overwritten: a part of an operator would mislead */
+    uint64_t oldest = UINT64_MAX;
+    for (size_t i = 0; i < nread; i++)
+        oldest = spans[i].sequence < oldest ? spans[i].sequence : oldest;
+    for (size_t i = 0; i < nread; i++)
+        if (!overwritten || spans[i].sequence != oldest)
+            spans[nspans++] = spans[i];
+    *spans_p = spans;
+    *nspans_p = nspans;
+    return STARLIN_SUCCESS;
+}
+
+starlin_status_t starlin_report_create(starlin_context_t *context, const starlin_report_options_t *options,
+                                       starlin_report_t **report_p)
+{
+    starlin_report_options_t given = STARLIN_REPORT_OPTIONS_INIT;
+    if (context == NULL || report_p == NULL)
+        return starlin__error(STARLIN_ERR_INVALID, "report: %s is NULL",
+                              context == NULL ? "context" : "report_p");
+    if (options != NULL) {
+        if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof given)
+            return starlin__error(STARLIN_ERR_INVALID, "report: options.struct_size is %zu, expected %zu",
+                                  options->struct_size, sizeof given);
+        memcpy(&given, options, options->struct_size);
+    }
+    if (!(given.gemm_us >= 0) || !(given.comm_us >= 0) || !(given.launch_us >= 0))
+        return starlin__error(STARLIN_ERR_INVALID,
+                              "report: a time is negative (gemm_us %g, comm_us %g, launch_us %g)",
+                              given.gemm_us, given.comm_us, given.launch_us);
+    starlin__span_t *spans = NULL;
+    size_t nspans = 0;
+    STARLIN__FORWARD(starlin__report_spans(context, &spans, &nspans));
+    if (nspans == 0) {
+        starlin__free(spans);
+        return starlin__error(STARLIN_ERR_INVALID, "report: nothing was recorded (recording is %s)",
+                              starlin__timeline_enabled(context->timeline) ? "on" : "off");
+    }
+    char configuration[1024];
+    starlin__report_configuration(context, configuration, sizeof configuration);
+    starlin__report_input_t input = {
+        .spans = spans,
+        .nspans = nspans,
+        .operators_per_step = given.operators_per_step,
+        .gemm_us = given.gemm_us,
+        .comm_us = given.comm_us,
+        .launch_us = given.launch_us > 0 ? given.launch_us : DEFAULT_LAUNCH_US,
+        .configuration = configuration,
+        .fallback = given.chunking != NULL ? starlin_chunking_fallback(given.chunking) : NULL};
+    starlin_status_t status = starlin__report_make(&input, report_p);
+    starlin__free(spans);
+    return status;
+}
