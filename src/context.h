@@ -34,8 +34,10 @@ struct starlin_context {
     starlin__comm_t *comm;
     starlin__progress_t *progress;
     starlin__timeline_t *timeline;
-    bool owns_starpu;
-    unsigned memory_node; /* StarPU's node of the matrices' memory */
+    bool owns_starpu;                /* else the application started it */
+    bool starpu_started;             /* by this context */
+    starlin__event_t *stream_end[2]; /* device: for host waits, by starlin__stream_t */
+    unsigned memory_node;            /* StarPU's node of the matrices' memory */
     starlin_context_info_t info;
     char starpu_version[32];
     char host[256];
@@ -58,6 +60,9 @@ void starlin__context_fail(starlin_context_t *context, const starlin__notice_t *
 
 /* The failure that a wait for operators up to `sequence` has to report, as status and last error. */
 starlin_status_t starlin__context_failure(starlin_context_t *context, uint64_t sequence);
+
+/* Waits until the device has finished what was launched; no more than the time limit. */
+starlin_status_t starlin__context_synchronize(starlin_context_t *context);
 
 /* Stops and restarts StarPU's workers, so that something else can be measured undisturbed. */
 void starlin__context_pause(starlin_context_t *context);

@@ -52,6 +52,8 @@ typedef struct starlin__comm_ops {
     double (*predict_us)(const starlin__comm_t *comm, double nbytes);
     /* Time (starlin__now_us() clock) before which a test is in vain. May be NULL: poll. */
     double (*wake_us)(const starlin__comm_t *comm, const starlin__allreduce_t *request);
+    /* Has the communicator failed in the meantime? Any thread. May be NULL. */
+    starlin_status_t (*check)(starlin__comm_t *comm);
     /* Gives up on the collectives in flight so that nobody hangs. May be NULL. */
     void (*abort)(starlin__comm_t *comm);
 } starlin__comm_ops_t;

@@ -19,12 +19,13 @@ typedef struct starlin__gemm {
     starlin_dtype_t out_dtype; /* of y: dtype, or F32 for f32 partials of f16/bf16 */
 } starlin__gemm_t;
 
-/* dst[i] = round(src[i]), count elements, src is F32. */
+/* dst[i] = round(src[i]), count elements: from F32 to any of F32, F16, BF16, or a copy where the dtypes are
+ * equal. */
 typedef struct starlin__cast {
-    const float *src;
+    const void *src;
     void *dst;
     size_t count;
-    starlin_dtype_t dtype; /* of dst; F32 copies */
+    starlin_dtype_t src_dtype, dtype;
 } starlin__cast_t;
 
 typedef struct starlin__compute_ops {

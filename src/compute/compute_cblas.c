@@ -193,10 +193,13 @@ static starlin_status_t cblas_cast(starlin__compute_t *compute, unsigned worker,
 {
     (void)compute;
     (void)worker;
-    if (is_half(cast->dtype))
+    if (cast->src_dtype == cast->dtype)
+        memcpy(cast->dst, cast->src, cast->count * starlin_dtype_nbytes(cast->dtype));
+    else if (cast->src_dtype == STARLIN_F32 && is_half(cast->dtype))
         starlin__f32_to_half(cast->dtype, cast->src, cast->dst, cast->count);
     else
-        memcpy(cast->dst, cast->src, cast->count * sizeof(float));
+        return starlin__error(STARLIN_ERR_INVALID, "cast from %s to %s", starlin_dtype_name(cast->src_dtype),
+                              starlin_dtype_name(cast->dtype));
     return STARLIN_SUCCESS;
 }
 

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* allreduce: the sum over the ranks of one chunk. The task runs nowhere: when its data is ready the
+ * progress engine takes it, in submission order, and the task ends when the collective is over (or, where
+ * events carry the order, when it is launched). No worker is occupied. */
+#define _POSIX_C_SOURCE 200809L
+#include <starpu.h>
+
+#include "operator.h"
+
+/* --- start and end, on the progress thread */
+
+static void on_start(starlin__work_t *work)
+{
+    starlin__chunk_op_t *op = work->owner;
+    size_t ld;
+
+    if (op->context->comm->space == STARLIN__DEVICE)
+        return; /* the buffer is the matrix's own memory */
+    work->request.buffer =
+        starlin__buffer_data(starpu_data_get_interface_on_node(op->sum_handle, STARPU_MAIN_RAM), &ld);
+}
+
+static void on_end(starlin__work_t *work)
+{
+    starlin__chunk_op_t *op = work->owner;
+    starlin_context_t *context = op->context;
+
+    if (starlin__timeline_enabled(context->timeline)) {
+        starlin__span_t span = {.kind = STARLIN__SPAN_ALLREDUCE,
+                                .lane = STARLIN__LANE_LINK,
+                                .sequence = op->sequence,
+                                .chunk = op->chunk,
+                                .ready_us = work->ready_us,
+                                .launch_us = work->start_us,
+                                .start_us = work->start_us,
+                                .end_us = work->end_us,
+                                .nbytes = (double)work->request.count *
+                                          (double)starlin_dtype_nbytes(work->request.dtype),
+                                .rows = op->gemm.m};
+        starlin__timeline_add(context->timeline, &span);
+    }
+    starpu_task_end_dep_release(op->collective_task);
+}
+
+/* --- codelet */
+
+static void ready(void *arg)
+{
+    starlin__chunk_op_t *op = arg;
+    starlin__progress_ready(op->context->progress, &op->collective,
+                            op->failure.status != STARLIN_SUCCESS ? &op->failure : NULL);
+}
+
+static struct starpu_codelet codelet = {
+    .where = STARPU_NOWHERE, .name = "starlin_allreduce", .nbuffers = 1, .modes = {STARPU_RW}};
+
+/* --- insert */
+
+static void describe(starlin__chunk_op_t *op)
+{
+    starlin__allreduce_t *request = &op->collective.request;
+    const starlin_matrix_t *sum = op->sum;
+    int64_t first = 0;
+
+    request->count = (size_t)(op->gemm.m * op->gemm.n);
+    request->dtype = sum->dtype;
+    op->collective.sequence = op->sequence;
+    op->collective.owner = op;
+    op->collective.on_start = on_start;
+    op->collective.on_end = on_end;
+    op->collective.is_watch = false;
+    op->collective.ends_at_launch = false;
+    if (op->context->comm->space != STARLIN__DEVICE)
+        return;
+    for (unsigned i = 0; i < op->chunk; i++)
+        first += sum->chunk_rows[i];
+    request->buffer = (char *)sum->data + (size_t)(first * sum->ld) * starlin_dtype_nbytes(sum->dtype);
+    request->after = sum->events[op->chunk].compute;
+    request->done = sum->events[op->chunk].comm;
+    op->collective.ends_at_launch = !op->synchronous;
+}
+
+void starlin__allreduce_insert(starlin__chunk_op_t *op)
+{
+    struct starpu_task *task = starpu_task_create();
+
+    describe(op);
+    op->collective_task = task;
+    task->cl = &codelet;
+    task->handles[0] = op->sum_handle;
+    task->prologue_callback_pop_func = ready;
+    task->prologue_callback_pop_arg = op;
+    starpu_task_end_dep_add(task, 1);
+    starlin__progress_submit(op->context->progress, &op->collective);
+    starlin__task_submit(task, op);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* cast: rounds a chunk of summed f32 partials to the output's dtype, once. */
+#define _POSIX_C_SOURCE 200809L
+#include <starpu.h>
+
+#include "operator.h"
+
+/* --- bodies: the argument is the chunk's record; buffers are sum_i (R), y_i (W) */
+
+static starlin_status_t run(starlin__chunk_op_t *op, void *buffers[])
+{
+    starlin_context_t *context = op->context;
+    size_t ld;
+    starlin__cast_t cast = {.src = starlin__buffer_data(buffers[0], &ld),
+                            .dst = starlin__buffer_data(buffers[1], &ld),
+                            .count = (size_t)(op->gemm.m * op->gemm.n),
+                            .src_dtype = op->sum->dtype,
+                            .dtype = op->y->dtype};
+    return context->compute->ops->cast(context->compute, (unsigned)starpu_worker_get_id(), &cast);
+}
+
+static void cast_cpu(void *buffers[], void *arg)
+{
+    starlin__chunk_op_t *op = arg;
+    double start_us = starlin__now_us();
+    starlin_status_t status;
+
+    if (starlin__chunk_op_skips(op))
+        return;
+    status = run(op, buffers);
+    if (status != STARLIN_SUCCESS) {
+        starlin__chunk_op_fail(op, status, starlin_last_error());
+    } else if (starlin__timeline_enabled(op->context->timeline)) {
+        starlin__span_t span = {.kind = STARLIN__SPAN_CAST,
+                                .lane = (unsigned)starpu_worker_get_id(),
+                                .sequence = op->sequence,
+                                .chunk = op->chunk,
+                                .ready_us = start_us,
+                                .launch_us = start_us,
+                                .start_us = start_us,
+                                .end_us = starlin__now_us(),
+                                .rows = op->gemm.m};
+        starlin__timeline_add(op->context->timeline, &span);
+    }
+}
+
+static starlin_status_t launch(starlin__chunk_op_t *op, void *buffers[])
+{
+    starlin__device_t *device = op->context->device;
+
+    if (op->sum->events != NULL)
+        STARLIN__FORWARD(
+            device->ops->event_wait(device, op->sum->events[op->chunk].comm, STARLIN__STREAM_COMPUTE));
+    STARLIN__FORWARD(run(op, buffers));
+    if (op->y->events != NULL)
+        STARLIN__FORWARD(
+            device->ops->event_record(device, op->y->events[op->chunk].compute, STARLIN__STREAM_COMPUTE));
+    return op->synchronous || op->y->events == NULL ? device->ops->synchronize(device) : STARLIN_SUCCESS;
+}
+
+static void cast_cuda(void *buffers[], void *arg)
+{
+    starlin__chunk_op_t *op = arg;
+    starlin_status_t status;
+
+    if (starlin__chunk_op_skips(op))
+        return;
+    status = launch(op, buffers);
+    if (status != STARLIN_SUCCESS)
+        starlin__chunk_op_fail(op, status, starlin_last_error());
+}
+
+/* --- performance model: time follows the bytes, which StarPU's own footprint covers */
+
+static struct starpu_perfmodel model = {.type = STARPU_HISTORY_BASED, .symbol = "starlin_cast"};
+
+/* --- codelet */
+
+static struct starpu_codelet codelet = {.name = "starlin_cast",
+                                        .cpu_funcs = {cast_cpu},
+                                        .cuda_funcs = {cast_cuda},
+                                        .nbuffers = 2,
+                                        .modes = {STARPU_R, STARPU_W},
+                                        .model = &model};
+
+/* --- insert: it finishes a chunk that others wait for, so it goes before any gemm */
+
+void starlin__cast_insert(starlin__chunk_op_t *op)
+{
+    struct starpu_task *task = starpu_task_create();
+
+    task->cl = &codelet;
+    task->where = (int32_t)starlin__compute_where(op->context);
+    task->handles[0] = op->sum_handle;
+    task->handles[1] = op->y->handles[op->chunk];
+    task->cl_arg = op;
+    task->priority = starpu_sched_get_max_priority();
+    starlin__task_submit(task, op);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* gemm: one row chunk of a rank's partial product, sum_i = x_i w^T. */
+#define _POSIX_C_SOURCE 200809L
+#include <starpu.h>
+
+#include "operator.h"
+
+starlin__gemm_hook_fn_t starlin__gemm_hook;
+void *starlin__gemm_hook_arg;
+
+/* --- bodies: the argument is the chunk's record; buffers are x_i (R), w (R), sum_i (W) */
+
+static starlin_status_t run(starlin__chunk_op_t *op, void *buffers[])
+{
+    starlin_context_t *context = op->context;
+    starlin__gemm_t gemm = op->gemm;
+    size_t ldx, ldw, ldy;
+
+    if (starlin__gemm_hook != NULL &&
+        !starlin__gemm_hook(starlin__gemm_hook_arg, context->bootstrap->rank, op->sequence, op->chunk))
+        return starlin__error(STARLIN_ERR_COMPUTE, "gemm of chunk %u failed (injected)", op->chunk);
+    gemm.x = starlin__buffer_data(buffers[0], &ldx);
+    gemm.w = starlin__buffer_data(buffers[1], &ldw);
+    gemm.y = starlin__buffer_data(buffers[2], &ldy);
+    gemm.ldx = ldx != 0 ? (int64_t)ldx : gemm.k;
+    gemm.ldw = ldw != 0 ? (int64_t)ldw : gemm.k;
+    gemm.ldy = ldy != 0 ? (int64_t)ldy : gemm.n;
+    return context->compute->ops->gemm(context->compute, (unsigned)starpu_worker_get_id(), &gemm);
+}
+
+static void record_span(const starlin__chunk_op_t *op, double start_us)
+{
+    starlin__span_t span = {.kind = STARLIN__SPAN_GEMM,
+                            .lane = (unsigned)starpu_worker_get_id(),
+                            .sequence = op->sequence,
+                            .chunk = op->chunk,
+                            .ready_us = start_us,
+                            .launch_us = start_us,
+                            .start_us = start_us,
+                            .end_us = starlin__now_us(),
+                            .rows = op->gemm.m};
+    starlin__timeline_add(op->context->timeline, &span);
+}
+
+static void gemm_cpu(void *buffers[], void *arg)
+{
+    starlin__chunk_op_t *op = arg;
+    double start_us = starlin__now_us();
+    starlin_status_t status;
+
+    if (starlin__chunk_op_skips(op))
+        return;
+    status = run(op, buffers);
+    if (status != STARLIN_SUCCESS)
+        starlin__chunk_op_fail(op, status, starlin_last_error());
+    else if (starlin__timeline_enabled(op->context->timeline))
+        record_span(op, start_us);
+}
+
+static starlin_status_t order_before(starlin__chunk_op_t *op)
+{
+    starlin__device_t *device = op->context->device;
+    starlin_matrix_t *inputs[2] = {op->x, op->w};
+    unsigned chunks[2] = {op->chunk, 0};
+
+    for (int i = 0; i < 2; i++) {
+        if (inputs[i]->events != NULL)
+            STARLIN__FORWARD(
+                device->ops->event_wait(device, inputs[i]->events[chunks[i]].comm, STARLIN__STREAM_COMPUTE));
+    }
+    if (op->sum->events != NULL)
+        return device->ops->event_wait(device, op->sum->events[op->chunk].comm, STARLIN__STREAM_COMPUTE);
+    return STARLIN_SUCCESS;
+}
+
+static starlin_status_t launch(starlin__chunk_op_t *op, void *buffers[])
+{
+    starlin__device_t *device = op->context->device;
+
+    STARLIN__FORWARD(order_before(op));
+    STARLIN__FORWARD(run(op, buffers));
+    if (op->sum->events != NULL)
+        STARLIN__FORWARD(
+            device->ops->event_record(device, op->sum->events[op->chunk].compute, STARLIN__STREAM_COMPUTE));
+    return op->synchronous ? device->ops->synchronize(device) : STARLIN_SUCCESS;
+}
+
+static void gemm_cuda(void *buffers[], void *arg)
+{
+    starlin__chunk_op_t *op = arg;
+    starlin_status_t status;
+
+    if (starlin__chunk_op_skips(op))
+        return;
+    status = launch(op, buffers);
+    if (status != STARLIN_SUCCESS)
+        starlin__chunk_op_fail(op, status, starlin_last_error());
+}
+
+/* --- performance model: by shape and inner size, one symbol per dtype */
+
+static uint32_t footprint(struct starpu_task *task)
+{
+    const starlin__chunk_op_t *op = task->cl_arg;
+    int64_t shape[3] = {op->gemm.m, op->gemm.n, op->gemm.k};
+    uint64_t hash = starlin__hash(STARLIN__HASH_INIT, shape, sizeof shape);
+    return (uint32_t)(hash ^ (hash >> 32));
+}
+
+#define GEMM_MODEL(text)                                                                                     \
+    {                                                                                                        \
+        .type = STARPU_HISTORY_BASED, .symbol = "starlin_gemm_" text, .footprint = footprint                 \
+    }
+static struct starpu_perfmodel models[4] = {GEMM_MODEL("f32"), GEMM_MODEL("f64"), GEMM_MODEL("f16"),
+                                            GEMM_MODEL("bf16")};
+
+/* --- codelet */
+
+#define GEMM_CODELET(dtype)                                                                                  \
+    {                                                                                                        \
+        .name = "starlin_gemm", .cpu_funcs = {gemm_cpu}, .cuda_funcs = {gemm_cuda}, .nbuffers = 3,           \
+        .modes = {STARPU_R, STARPU_R, STARPU_W}, .model = &models[dtype]                                     \
+    }
+static struct starpu_codelet codelets[4] = {GEMM_CODELET(STARLIN_F32), GEMM_CODELET(STARLIN_F64),
+                                            GEMM_CODELET(STARLIN_F16), GEMM_CODELET(STARLIN_BF16)};
+
+/* --- insert */
+
+void starlin__gemm_insert(starlin__chunk_op_t *op)
+{
+    struct starpu_task *task = starpu_task_create();
+
+    task->cl = &codelets[op->gemm.dtype];
+    task->where = (int32_t)starlin__compute_where(op->context);
+    task->handles[0] = op->x->handles[op->chunk];
+    task->handles[1] = op->w->handles[0];
+    task->handles[2] = op->sum_handle;
+    task->cl_arg = op;
+    task->cl_arg_size = 0;
+    task->priority = op->priority;
+    starlin__task_submit(task, op);
+}

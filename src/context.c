@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The context: opens everything in an order in which each step can be undone, and closes it in reverse.
+ * Ranks compare what they opened before any of them returns, so that a rank which could not is an error
+ * on every rank. */
+#define _GNU_SOURCE
+#include <starpu.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "operator.h"
+#include "policy/policy.h"
+
+enum { TIMELINE_SPANS = 1 << 16 };
+
+/* StarPU is a runtime of the process, so there is one context at a time. */
+static pthread_mutex_t current_lock = PTHREAD_MUTEX_INITIALIZER;
+static starlin_context_t *current;
+
+void starlin__context_fail(starlin_context_t *context, const starlin__notice_t *notice)
+{
+    pthread_mutex_lock(&context->lock);
+    if (context->failure.status == STARLIN_SUCCESS || notice->sequence < context->failure.sequence)
+        context->failure = *notice;
+    pthread_mutex_unlock(&context->lock);
+    starlin__log("rank %d: %s: %s", notice->rank, starlin_status_string(notice->status), notice->text);
+}
+
+starlin_status_t starlin__context_failure(starlin_context_t *context, uint64_t sequence)
+{
+    starlin__notice_t failure;
+
+    pthread_mutex_lock(&context->lock);
+    failure = context->failure;
+    if (failure.status != STARLIN_SUCCESS && failure.sequence <= sequence)
+        context->failed = true;
+    else
+        failure.status = STARLIN_SUCCESS;
+    pthread_mutex_unlock(&context->lock);
+    if (failure.status == STARLIN_SUCCESS)
+        return STARLIN_SUCCESS;
+    return starlin__error(failure.status, "rank %d, operator %llu: %s", failure.rank,
+                          (unsigned long long)failure.sequence, failure.text);
+}
+
+void starlin__context_pause(starlin_context_t *context)
+{
+    if (context->owns_starpu)
+        starpu_pause();
+}
+
+void starlin__context_resume(starlin_context_t *context)
+{
+    if (context->owns_starpu)
+        starpu_resume();
+}
+
+/* Polls, since a wait in the driver could not be given up when a peer is gone. */
+starlin_status_t starlin__context_synchronize(starlin_context_t *context)
+{
+    starlin__device_t *device = context->device;
+    double deadline_us = starlin__now_us() + 1e3 * context->config.timeout_ms;
+
+    if (device == NULL)
+        return STARLIN_SUCCESS;
+    for (int i = 0; i < 2; i++)
+        STARLIN__FORWARD(device->ops->event_record(device, context->stream_end[i], (starlin__stream_t)i));
+    for (int i = 0; i < 2; i++) {
+        bool passed = false;
+        while (!passed) {
+            STARLIN__FORWARD(device->ops->event_query(device, context->stream_end[i], &passed));
+            if (!passed && context->comm->ops->check != NULL)
+                STARLIN__FORWARD(context->comm->ops->check(context->comm));
+            if (!passed && starlin__now_us() > deadline_us)
+                return starlin__error(STARLIN_ERR_TIMEOUT, "the device did not finish within %u ms",
+                                      context->config.timeout_ms);
+        }
+    }
+    return STARLIN_SUCCESS;
+}
+
+/* --- opening, step by step */
+
+static starlin_status_t open_ranks(starlin_context_t *context, const starlin_context_options_t *options)
+{
+    if (options != NULL && options->use_mpi)
+        STARLIN__FORWARD(starlin__bootstrap_mpi_create(options->mpi_comm, &context->bootstrap));
+    else
+        STARLIN__FORWARD(starlin__bootstrap_self_create(&context->bootstrap));
+    return starlin__bootstrap_locate(context->bootstrap, context->config.timeout_ms);
+}
+
+static starlin_status_t open_topology(starlin_context_t *context)
+{
+    starlin__bootstrap_t *bootstrap = context->bootstrap;
+
+    STARLIN__FORWARD(starlin__topology_create(&context->topology));
+    STARLIN__FORWARD(starlin__topology_share(context->topology, (unsigned)bootstrap->local_rank,
+                                             (unsigned)bootstrap->local_size, &context->share));
+    if (context->owns_starpu && context->config.bind) {
+        STARLIN__FORWARD(starlin__topology_binding_save(context->topology, &context->caller_binding));
+        /* StarPU looks at the binding of its starter: the whole machine, and the cores by number */
+        starlin__topology_bind_all(context->topology);
+    }
+    return STARLIN_SUCCESS;
+}
+
+/* One worker that uses all cores of the rank through BLAS threads, unless STARPU_NCPU asks for more workers:
+ * a few large chunks cannot feed one worker per core. */
+static void configure_cpus(starlin_context_t *context, struct starpu_conf *conf, bool on_device)
+{
+    const starlin__share_t *share = &context->share;
+
+    if (getenv("STARPU_NCPU") == NULL && getenv("STARPU_NCPUS") == NULL)
+        conf->ncpus = on_device ? 0 : 1;
+    if (!context->config.bind)
+        return;
+    conf->use_explicit_workers_bindid = 1;
+    for (unsigned i = 0; i < STARPU_NMAXWORKERS; i++)
+        conf->workers_bindid[i] = share->pus[i % share->ncores];
+}
+
+/* StarPU's files about a machine's buses and kernels: a GPU rank keeps its own, since it sees its own GPU
+ * only. */
+static void configure_files(starlin_context_t *context)
+{
+    char path[512];
+    const char *home = getenv("HOME");
+
+    if (getenv("STARPU_PERF_MODEL_DIR") != NULL || getenv("STARPU_HOME") != NULL || home == NULL)
+        return;
+    snprintf(path, sizeof path, "%s/.cache/starlin/starpu-%s-rank%d", home, "1",
+             context->bootstrap->local_rank);
+    setenv("STARPU_HOME", path, 0);
+}
+
+static starlin_status_t choose_gpu(starlin_context_t *context, unsigned *gpu_p)
+{
+    enum { MOST_GPUS = 32, BUSID = 32 };
+    static char busids[MOST_GPUS][BUSID];
+    const char *pointers[MOST_GPUS];
+    unsigned ngpus = starlin__device_cuda->count(), local_size = (unsigned)context->bootstrap->local_size;
+
+    ngpus = ngpus < MOST_GPUS ? ngpus : MOST_GPUS;
+    if (local_size > ngpus && !context->config.share_gpu)
+        return starlin__error(
+            STARLIN_ERR_NO_DEVICE,
+            "%u ranks on this node and %u GPUs: a rank needs a GPU of its own; STARLIN_SHARE_GPU=1 lets "
+            "ranks share (right results, speed means nothing)",
+            local_size, ngpus);
+    for (unsigned i = 0; i < ngpus; i++) {
+        STARLIN__FORWARD(starlin__device_cuda->busid(i, busids[i], BUSID));
+        pointers[i] = busids[i];
+    }
+    return starlin__topology_gpu(context->topology, pointers, ngpus, (unsigned)context->bootstrap->local_rank,
+                                 local_size, gpu_p);
+}
+
+static starlin_status_t start_starpu(starlin_context_t *context, bool on_device, unsigned gpu)
+{
+    struct starpu_conf conf;
+    starlin_status_t status;
+    int ret;
+
+    starpu_conf_init(&conf);
+    configure_cpus(context, &conf, on_device);
+    conf.nopencl = 0;
+    conf.ncuda = on_device ? -1 : 0;
+    if (on_device) {
+        configure_files(context);
+        conf.ncuda = 1;
+        conf.use_explicit_workers_cuda_gpuid = 1;
+        for (unsigned i = 0; i < STARPU_NMAXWORKERS; i++)
+            conf.workers_cuda_gpuid[i] = gpu;
+    }
+    status = starlin__policy_begin(context->config.policy, &conf);
+    if (status != STARLIN_SUCCESS)
+        return status;
+    ret = starpu_init(&conf);
+    starlin__policy_end();
+    if (ret != 0)
+        return starlin__error(STARLIN_ERR_RUNTIME, "starpu_init returned %d%s", ret,
+                              ret == -ENODEV ? ": no worker (STARPU_NCPU, STARPU_NCUDA)" : "");
+    context->starpu_started = true;
+    return STARLIN_SUCCESS;
+}
+
+static starlin_status_t count_workers(starlin_context_t *context, bool on_device)
+{
+    enum starpu_worker_archtype type = on_device ? STARPU_CUDA_WORKER : STARPU_CPU_WORKER;
+    int nworkers = starpu_worker_get_count_by_type(type), worker;
+
+    if (nworkers < 1)
+        return starlin__error(STARLIN_ERR_NO_DEVICE,
+                              "StarPU runs no %s worker, which compute backend %s needs",
+                              on_device ? "CUDA" : "CPU", context->info.compute);
+    context->info.nworkers = (unsigned)nworkers;
+    worker = starpu_worker_get_by_type(type, 0);
+    context->memory_node = starpu_worker_get_memory_node((unsigned)worker);
+    return STARLIN_SUCCESS;
+}
+
+static starlin_status_t open_compute(starlin_context_t *context)
+{
+    const starlin__compute_ops_t *ops = NULL;
+    unsigned gpu = 0, nthreads;
+    bool on_device;
+
+    STARLIN__FORWARD(starlin__compute_find(context->config.compute, &ops));
+    context->info.compute = ops->name;
+    on_device = ops->space == STARLIN__DEVICE;
+    if (on_device && context->owns_starpu)
+        STARLIN__FORWARD(choose_gpu(context, &gpu));
+    if (context->owns_starpu)
+        STARLIN__FORWARD(start_starpu(context, on_device, gpu));
+    STARLIN__FORWARD(count_workers(context, on_device));
+    if (on_device) {
+        if (!context->owns_starpu)
+            gpu = (unsigned)starpu_worker_get_devid(starpu_worker_get_by_type(STARPU_CUDA_WORKER, 0));
+        STARLIN__FORWARD(starlin__device_cuda->create(gpu, &context->device));
+        for (int i = 0; i < 2; i++)
+            STARLIN__FORWARD(context->device->ops->event_create(context->device, &context->stream_end[i]));
+    }
+    if (context->caller_binding != NULL)
+        starlin__topology_bind_share(context->topology, &context->share);
+    nthreads = on_device ? 1 : context->share.ncores / context->info.nworkers;
+    context->info.nblas_threads = nthreads > 0 ? nthreads : 1;
+    return ops->create(context->device, starpu_worker_get_count(), context->info.nblas_threads,
+                       &context->compute);
+}
+
+static void attach_progress(void *arg)
+{
+    starlin_context_t *context = arg;
+
+    if (context->caller_binding != NULL)
+        starlin__topology_bind_pu(context->topology, (unsigned)context->share.comm_pu);
+    if (context->device != NULL)
+        (void)context->device->ops->attach_thread(context->device);
+    pthread_setname_np(pthread_self(), "starlin-comm");
+}
+
+static void progress_failed(void *arg, const starlin__notice_t *notice)
+{
+    starlin__context_fail(arg, notice);
+}
+
+static starlin_status_t open_comm(starlin_context_t *context)
+{
+    starlin__comm_setup_t setup = {.config = &context->config,
+                                   .bootstrap = context->bootstrap,
+                                   .device = context->device,
+                                   .parameters = ""};
+    starlin__progress_setup_t progress = {.bootstrap = context->bootstrap,
+                                          .timeout_ms = context->config.timeout_ms,
+                                          .has_core = context->share.comm_has_core && context->config.bind,
+                                          .attach = attach_progress,
+                                          .failed = progress_failed,
+                                          .arg = context};
+
+    STARLIN__FORWARD(starlin__comm_create(&setup, &context->comm));
+    STARLIN__FORWARD(starlin__timeline_create(TIMELINE_SPANS, &context->timeline));
+    progress.comm = context->comm;
+    progress.device = context->device;
+    return starlin__progress_create(&progress, &context->progress);
+}
+
+static void describe(starlin_context_t *context)
+{
+    starlin_context_info_t *info = &context->info;
+    int version[3];
+
+    starpu_get_version(&version[0], &version[1], &version[2]);
+    snprintf(context->starpu_version, sizeof context->starpu_version, "%d.%d.%d", version[0], version[1],
+             version[2]);
+    if (gethostname(context->host, sizeof context->host - 1) != 0)
+        snprintf(context->host, sizeof context->host, "unknown");
+    info->comm = context->comm->ops->name;
+    info->policy = starlin__policy_running();
+    info->starpu_version = context->starpu_version;
+    info->host = context->host;
+    info->device = context->device != NULL ? context->device->model : "CPU";
+    info->comm_ranks = (unsigned)context->comm->nranks;
+    info->adopted = !context->owns_starpu;
+    info->binding = context->caller_binding != NULL ? context->share.text
+                    : context->config.bind          ? "by the application's StarPU"
+                                                    : context->config.no_bind_reason;
+}
+
+/* After each step that can fail on one rank alone: does every rank go on? Returns this rank's status if it
+ * failed, else an error if another rank did. */
+static starlin_status_t agree_opened(starlin_context_t *context, starlin_status_t status)
+{
+    starlin__field_t fields[3];
+    char text[200];
+    starlin_status_t agreement;
+
+    snprintf(text, sizeof text, "%s", starlin_last_error());
+    starlin__field_set(&fields[0], "the context", status == STARLIN_SUCCESS ? "open" : "refused (%s)", text);
+    starlin__field_set(&fields[1], "the compute backend", "%s",
+                       context->info.compute ? context->info.compute : "none");
+    starlin__field_set(&fields[2], "the communicator", "%s", context->config.comm);
+    if (status != STARLIN_SUCCESS) {
+        (void)starlin__agree(context, fields, 3);
+        return starlin__error(status, "%s", text);
+    }
+    agreement = starlin__agree(context, fields, 3);
+    return agreement;
+}
+
+static void close_all(starlin_context_t *context)
+{
+    starlin__progress_destroy(context->progress);
+    starlin__comm_destroy(context->comm);
+    if (context->compute != NULL)
+        context->compute->ops->destroy(context->compute);
+    for (int i = 0; i < 2; i++) {
+        if (context->stream_end[i] != NULL)
+            context->device->ops->event_destroy(context->device, context->stream_end[i]);
+    }
+    if (context->device != NULL)
+        context->device->ops->destroy(context->device);
+    if (context->starpu_started)
+        starpu_shutdown();
+    starlin__timeline_destroy(context->timeline);
+    if (context->caller_binding != NULL)
+        starlin__topology_binding_restore(context->topology, context->caller_binding);
+    starlin__share_release(&context->share);
+    starlin__topology_destroy(context->topology);
+    if (context->bootstrap != NULL)
+        context->bootstrap->ops->destroy(context->bootstrap);
+    starlin__row_linear_forget(context);
+    starlin__chunk_op_free_all(context);
+    pthread_cond_destroy(&context->idle);
+    pthread_mutex_destroy(&context->lock);
+    starlin__free(context);
+}
+
+static starlin_status_t open_all(starlin_context_t *context, const starlin_context_options_t *options)
+{
+    starlin_status_t status;
+
+    STARLIN__FORWARD(open_ranks(context, options));
+    status = open_topology(context);
+    if (status == STARLIN_SUCCESS)
+        status = open_compute(context);
+    STARLIN__FORWARD(agree_opened(context, status));
+    STARLIN__FORWARD(agree_opened(context, open_comm(context)));
+    describe(context);
+    return STARLIN_SUCCESS;
+}
+
+static bool claim(starlin_context_t *context)
+{
+    bool free_place;
+    pthread_mutex_lock(&current_lock);
+    free_place = current == NULL;
+    if (free_place)
+        current = context;
+    pthread_mutex_unlock(&current_lock);
+    return free_place;
+}
+
+static void unclaim(void)
+{
+    pthread_mutex_lock(&current_lock);
+    current = NULL;
+    pthread_mutex_unlock(&current_lock);
+}
+
+starlin_status_t starlin_context_create(const starlin_context_options_t *options,
+                                        starlin_context_t **context_p)
+{
+    starlin__config_t config;
+    starlin_context_t *context;
+    starlin_status_t status;
+
+    if (context_p == NULL)
+        return starlin__error(STARLIN_ERR_INVALID, "context_p is NULL");
+    STARLIN__FORWARD(starlin__config_load(options, &config));
+    STARLIN__FORWARD(starlin__comm_check(config.comm));
+    context = starlin__alloc(sizeof *context);
+    if (context == NULL)
+        return starlin__error(STARLIN_ERR_NO_MEMORY, "context");
+    if (!claim(context)) {
+        starlin__free(context);
+        return starlin__error(STARLIN_ERR_BUSY, "this process has a context already");
+    }
+    context->config = config;
+    context->history = STARLIN__HASH_INIT;
+    context->owns_starpu = !starpu_is_initialized();
+    pthread_mutex_init(&context->lock, NULL);
+    pthread_cond_init(&context->idle, NULL);
+    status = open_all(context, options);
+    if (status != STARLIN_SUCCESS) {
+        close_all(context);
+        unclaim();
+        return status;
+    }
+    *context_p = context;
+    return STARLIN_SUCCESS;
+}
+
+starlin_status_t starlin_context_destroy(starlin_context_t *context)
+{
+    starlin_status_t status;
+
+    if (context == NULL)
+        return STARLIN_SUCCESS;
+    if (context->nmatrices > 0)
+        return starlin__error(STARLIN_ERR_BUSY, "%u matrices of this context still exist",
+                              context->nmatrices);
+    status = starlin_context_wait(context);
+    close_all(context);
+    unclaim();
+    return status;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The matrix's inside: chunk handles over one piece of memory. */
+#ifndef STARLIN_MATRIX_H
+#define STARLIN_MATRIX_H
+
+#include <starpu.h>
+
+#include "context.h"
+
+/* Device only: the last work on a chunk in each stream. */
+typedef struct starlin__chunk_events {
+    starlin__event_t *compute, *comm;
+} starlin__chunk_events_t;
+
+struct starlin_matrix {
+    starlin_context_t *context;
+    int64_t rows, cols, ld;
+    starlin_dtype_t dtype;
+    starlin__space_t space; /* where the memory lies: the handles' home */
+    void *data;             /* NULL for a matrix made of handles */
+    bool owns_data;
+    bool owns_handles;
+    bool exposed; /* the application has the handles: tasks must end when their work is really over */
+    size_t nchunks;
+    int64_t *chunk_rows;
+    starpu_data_handle_t *handles;
+    starlin__chunk_events_t *events; /* NULL on the host */
+    void *registration;              /* the communicator's, or NULL */
+    starlin_matrix_t *partial;       /* made on demand: where the ranks' partial sums travel, if not here */
+    unsigned inflight;               /* chunk operations that use it and have not ended; context's lock */
+    uint64_t last_sequence;          /* of the last operator that uses it */
+};
+
+struct starlin_chunking {
+    size_t nchunks;
+    char *fallback; /* NULL: the request was followed */
+    int64_t rows[];
+};
+
+/* Copies the row counts. `fallback` may be NULL. */
+starlin_status_t starlin__chunking_create(const int64_t *rows, size_t nchunks, const char *fallback,
+                                          starlin_chunking_t **chunking_p);
+
+/* "3072,3072,1536,512"; cut short with "..." where it does not fit. */
+void starlin__rows_text(const int64_t *rows, size_t nchunks, char *text, size_t size);
+
+/* A matrix in the library's memory with the chunks of another one. */
+starlin_status_t starlin__matrix_create_like(const starlin_matrix_t *model, starlin_dtype_t dtype,
+                                             starlin_matrix_t **matrix_p);
+
+/* starlin_matrix_wrap() for memory in either space. */
+starlin_status_t starlin__matrix_wrap(starlin_context_t *context, const starlin_chunking_t *chunking,
+                                      void *data, const starlin_matrix_layout_t *layout,
+                                      starlin__space_t space, starlin_matrix_t **matrix_p);
+
+/* First element of a codelet's buffer and its leading dimension in elements (0: contiguous), for StarPU's
+ * matrix, vector and variable interfaces. */
+void *starlin__buffer_data(void *interface, size_t *ld_p);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The records that an operator's tasks share: pool, failure, submission. In steady state records are only
+ * taken from and given back to the pool. */
+#define _POSIX_C_SOURCE 200809L
+#include "operator.h"
+
+#include <stdio.h>
+
+starlin__chunk_op_t *starlin__chunk_op_acquire(starlin_context_t *context)
+{
+    starlin__chunk_op_t *op;
+
+    pthread_mutex_lock(&context->lock);
+    op = context->free_ops;
+    if (op != NULL)
+        context->free_ops = op->next;
+    pthread_mutex_unlock(&context->lock);
+    if (op == NULL)
+        op = starlin__alloc(sizeof *op);
+    if (op == NULL)
+        return NULL;
+    op->context = context;
+    op->failure.status = STARLIN_SUCCESS;
+    atomic_init(&op->pending, 0);
+    return op;
+}
+
+void starlin__chunk_op_release(starlin__chunk_op_t *op)
+{
+    starlin_context_t *context = op->context;
+
+    pthread_mutex_lock(&context->lock);
+    op->next = context->free_ops;
+    context->free_ops = op;
+    pthread_mutex_unlock(&context->lock);
+}
+
+void starlin__chunk_op_free_all(starlin_context_t *context)
+{
+    while (context->free_ops != NULL) {
+        starlin__chunk_op_t *op = context->free_ops;
+        context->free_ops = op->next;
+        starlin__free(op);
+    }
+}
+
+void starlin__chunk_op_ended(void *arg)
+{
+    starlin__chunk_op_t *op = arg;
+    starlin_context_t *context = op->context;
+
+    if (atomic_fetch_sub(&op->pending, 1) != 1)
+        return;
+    pthread_mutex_lock(&context->lock);
+    op->x->inflight--;
+    op->w->inflight--;
+    op->y->inflight--;
+    context->inflight--;
+    op->next = context->free_ops;
+    context->free_ops = op;
+    /* waits are for whole matrices or the whole context: wake them only when one could be over */
+    if (context->inflight == 0 || op->x->inflight == 0 || op->w->inflight == 0 || op->y->inflight == 0)
+        pthread_cond_broadcast(&context->idle);
+    pthread_mutex_unlock(&context->lock);
+}
+
+void starlin__chunk_op_fail(starlin__chunk_op_t *op, starlin_status_t status, const char *text)
+{
+    op->failure.sequence = op->sequence;
+    op->failure.rank = op->context->bootstrap->rank;
+    op->failure.status = status;
+    snprintf(op->failure.text, sizeof op->failure.text, "%s", text);
+    starlin__context_fail(op->context, &op->failure);
+}
+
+bool starlin__chunk_op_skips(const starlin__chunk_op_t *op)
+{
+    starlin_context_t *context = op->context;
+    bool skips;
+
+    pthread_mutex_lock(&context->lock);
+    skips = context->failure.status != STARLIN_SUCCESS && context->failure.sequence <= op->sequence;
+    pthread_mutex_unlock(&context->lock);
+    return skips;
+}
+
+uint32_t starlin__compute_where(const starlin_context_t *context)
+{
+    return context->device != NULL ? STARPU_CUDA : STARPU_CPU;
+}
+
+void starlin__task_submit(struct starpu_task *task, starlin__chunk_op_t *op)
+{
+    int ret;
+
+    task->callback_func = starlin__chunk_op_ended;
+    task->callback_arg = op;
+    ret = starpu_task_submit(task);
+    if (ret != 0) {
+        char text[96];
+        snprintf(text, sizeof text, "starpu_task_submit of %s returned %d: no worker can run it",
+                 task->cl->name, ret);
+        starlin__chunk_op_fail(op, STARLIN_ERR_RUNTIME, text);
+        task->destroy = 0;
+        starpu_task_destroy(task);
+        starlin__chunk_op_ended(op);
+    }
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What operators and codelets share: the record of one chunk of one operator, and the insert functions.
+ *
+ * On a device, tasks of the library end when their work is launched; events on the two streams carry the
+ * real order, so that no edge waits for the host. Where the application could see the data, a retire task
+ * holds it back until the device has finished. */
+#ifndef STARLIN_OPERATOR_H
+#define STARLIN_OPERATOR_H
+
+#include <stdatomic.h>
+
+#include "matrix.h"
+
+/* One chunk of one operator: the argument of all its tasks. Reused, never freed before its context. */
+typedef struct starlin__chunk_op {
+    struct starlin__chunk_op *next; /* in the free list */
+    starlin_context_t *context;
+    uint64_t sequence; /* of the operator */
+    unsigned chunk;
+    starlin_matrix_t *x, *w, *y;
+    starlin_matrix_t *sum; /* where the ranks' partial sums lie: y, or its partial matrix */
+    starlin__gemm_t gemm;  /* shape; pointers are filled in by the task */
+    bool synchronous;      /* device: bodies wait for their kernels (data that StarPU moves) */
+    int priority;          /* of the gemm */
+    starlin__work_t collective;
+    starlin__work_t retire;
+    struct starpu_task *collective_task, *retire_task;
+    starpu_data_handle_t sum_handle;
+    starlin__notice_t failure; /* status 0: the gemm did not fail */
+    atomic_uint pending;       /* tasks that have not ended */
+} starlin__chunk_op_t;
+
+/* Insert functions, one per codelet, in codelets/. Each submits one task; a task that StarPU refuses is a
+ * failure of the operator. */
+void starlin__gemm_insert(starlin__chunk_op_t *op);
+void starlin__stage_insert(starlin__chunk_op_t *op);
+void starlin__allreduce_insert(starlin__chunk_op_t *op);
+void starlin__cast_insert(starlin__chunk_op_t *op);
+void starlin__retire_insert(starlin__chunk_op_t *op);
+
+/* A record from the context's pool, counted as in flight; NULL when out of memory. */
+starlin__chunk_op_t *starlin__chunk_op_acquire(starlin_context_t *context);
+/* Gives back a record that no task was inserted for. */
+void starlin__chunk_op_release(starlin__chunk_op_t *op);
+/* At the context's end. */
+void starlin__chunk_op_free_all(starlin_context_t *context);
+void starlin__row_linear_forget(starlin_context_t *context);
+/* Callback of every task: the last one gives the record back. */
+void starlin__chunk_op_ended(void *op);
+/* A task of this operator failed: stored in the context, and in the record for the peers. */
+void starlin__chunk_op_fail(starlin__chunk_op_t *op, starlin_status_t status, const char *text);
+/* Later tasks of a failed context skip their work. */
+bool starlin__chunk_op_skips(const starlin__chunk_op_t *op);
+/* Submits; on refusal records the failure, lets the collective go on and ends the task. */
+void starlin__task_submit(struct starpu_task *task, starlin__chunk_op_t *op);
+/* The codelet's `where` for tasks that compute. */
+uint32_t starlin__compute_where(const starlin_context_t *context);
+
+/* Compares named texts over the ranks: ERR_MISMATCH, with the same text on every rank, names the first
+ * that differs. Collective; blocks. */
+typedef struct starlin__field {
+    char name[32];
+    char value[224];
+} starlin__field_t;
+starlin_status_t starlin__agree(starlin_context_t *context, const starlin__field_t *fields, size_t nfields);
+void starlin__field_set(starlin__field_t *field, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The row-parallel linear operator: checks once, then inserts gemm -> allreduce (-> cast) for every chunk. */
+#define _POSIX_C_SOURCE 200809L
+#include <limits.h>
+#include <string.h>
+
+#include "operator.h"
+
+/* Shapes that need no further exchange or workspace. Kept in the context until its end. */
+typedef struct starlin__agreed {
+    struct starlin__agreed *next;
+    bool of_ranks; /* compared over the ranks; else: prepared on this rank */
+    uint64_t key;
+} agreed_t;
+
+static bool is_known(const starlin_context_t *context, uint64_t key, bool of_ranks)
+{
+    for (const agreed_t *known = context->agreed; known != NULL; known = known->next) {
+        if (known->key == key && known->of_ranks == of_ranks)
+            return true;
+    }
+    return false;
+}
+
+static starlin_status_t remember(starlin_context_t *context, uint64_t key, bool of_ranks)
+{
+    agreed_t *known = starlin__alloc(sizeof *known);
+    if (known == NULL)
+        return starlin__error(STARLIN_ERR_NO_MEMORY, "row_linear");
+    *known = (agreed_t){.next = context->agreed, .of_ranks = of_ranks, .key = key};
+    context->agreed = known;
+    return STARLIN_SUCCESS;
+}
+
+void starlin__row_linear_forget(starlin_context_t *context)
+{
+    while (context->agreed != NULL) {
+        agreed_t *known = context->agreed;
+        context->agreed = known->next;
+        starlin__free(known);
+    }
+}
+
+static bool overlaps(const starlin_matrix_t *a, const starlin_matrix_t *b)
+{
+    const char *a_data = a->data, *b_data = b->data;
+    size_t a_nbytes = (size_t)(a->rows * a->ld) * starlin_dtype_nbytes(a->dtype);
+    size_t b_nbytes = (size_t)(b->rows * b->ld) * starlin_dtype_nbytes(b->dtype);
+
+    if (a == b)
+        return true;
+    if (a_data == NULL || b_data == NULL) {
+        for (size_t i = 0; i < a->nchunks; i++) {
+            for (size_t j = 0; j < b->nchunks; j++) {
+                if (a->handles[i] == b->handles[j])
+                    return true;
+            }
+        }
+        return false;
+    }
+    return a_data < b_data + b_nbytes && b_data < a_data + a_nbytes;
+}
+
+static starlin_status_t check_shapes(const starlin_matrix_t *x, const starlin_matrix_t *w,
+                                     const starlin_matrix_t *y)
+{
+    if (x->dtype != w->dtype || x->dtype != y->dtype)
+        return starlin__error(STARLIN_ERR_INVALID, "dtypes differ: x is %s, w %s, y %s",
+                              starlin_dtype_name(x->dtype), starlin_dtype_name(w->dtype),
+                              starlin_dtype_name(y->dtype));
+    if (x->cols != w->cols)
+        return starlin__error(STARLIN_ERR_INVALID, "x has %lld columns and w %lld: both are the local k",
+                              (long long)x->cols, (long long)w->cols);
+    if (y->cols != w->rows)
+        return starlin__error(STARLIN_ERR_INVALID, "y has %lld columns and w %lld rows: both are n",
+                              (long long)y->cols, (long long)w->rows);
+    if (w->nchunks != 1)
+        return starlin__error(STARLIN_ERR_INVALID, "w has %zu chunks: a weight is not chunked", w->nchunks);
+    if (x->nchunks != y->nchunks ||
+        memcmp(x->chunk_rows, y->chunk_rows, x->nchunks * sizeof *x->chunk_rows) != 0)
+        return starlin__error(STARLIN_ERR_INVALID,
+                              "x (%zu chunks, %lld rows) and y (%zu chunks, %lld rows) are not cut alike",
+                              x->nchunks, (long long)x->rows, y->nchunks, (long long)y->rows);
+    if (y->ld != y->cols)
+        return starlin__error(STARLIN_ERR_INVALID, "y has ld %lld and %lld columns: an output is contiguous",
+                              (long long)y->ld, (long long)y->cols);
+    if (overlaps(y, x) || overlaps(y, w))
+        return starlin__error(STARLIN_ERR_INVALID, "the memory of y overlaps that of %s",
+                              overlaps(y, x) ? "x" : "w");
+    for (size_t i = 0; i < y->nchunks; i++) {
+        if (y->chunk_rows[i] > INT_MAX / y->cols)
+            return starlin__error(
+                STARLIN_ERR_INVALID,
+                "chunk %zu sums %lld rows of %lld elements: at most %d elements, use more chunks", i,
+                (long long)y->chunk_rows[i], (long long)y->cols, INT_MAX);
+    }
+    return STARLIN_SUCCESS;
+}
+
+static starlin_status_t check_arguments(starlin_context_t *context, const starlin_matrix_t *x,
+                                        const starlin_matrix_t *w, const starlin_matrix_t *y,
+                                        const starlin_row_linear_options_t *options)
+{
+    if (context == NULL || x == NULL || w == NULL || y == NULL)
+        return starlin__error(STARLIN_ERR_INVALID, "%s is NULL",
+                              context == NULL ? "context"
+                              : x == NULL     ? "x"
+                              : w == NULL     ? "w"
+                                              : "y");
+    if (options != NULL && options->struct_size != sizeof *options)
+        return starlin__error(STARLIN_ERR_INVALID, "options: struct_size is %zu, this version knows %zu",
+                              options->struct_size, sizeof *options);
+    if (options != NULL && options->reduction != STARLIN_REDUCTION_NATIVE &&
+        options->reduction != STARLIN_REDUCTION_F32)
+        return starlin__error(STARLIN_ERR_INVALID,
+                              "options: reduction is %d, allowed are 0 (native) and 1 (f32)",
+                              (int)options->reduction);
+    if (x->context != context || w->context != context || y->context != context)
+        return starlin__error(STARLIN_ERR_INVALID, "%s belongs to another context",
+                              x->context != context   ? "x"
+                              : w->context != context ? "w"
+                                                      : "y");
+    if (context->failed)
+        return starlin__error(context->failure.status, "the context has failed: %s", context->failure.text);
+    return check_shapes(x, w, y);
+}
+
+static bool is_half(starlin_dtype_t dtype)
+{
+    return dtype == STARLIN_F16 || dtype == STARLIN_BF16;
+}
+
+/* Where the partial sums travel: in y itself, unless they need another dtype or another memory. */
+static starlin_status_t choose_sum(const starlin_context_t *context, starlin_matrix_t *y,
+                                   starlin_reduction_t reduction, starlin_matrix_t **sum_p)
+{
+    bool wide = reduction == STARLIN_REDUCTION_F32 && is_half(y->dtype);
+    bool elsewhere = context->comm->space == STARLIN__DEVICE && y->space != STARLIN__DEVICE;
+    starlin_dtype_t dtype = wide ? STARLIN_F32 : y->dtype;
+
+    if (!wide && !elsewhere) {
+        *sum_p = y;
+        return STARLIN_SUCCESS;
+    }
+    if (y->partial != NULL && y->partial->dtype != dtype) {
+        starlin_matrix_destroy(y->partial);
+        y->partial = NULL;
+    }
+    if (y->partial == NULL)
+        STARLIN__FORWARD(starlin__matrix_create_like(y, dtype, &y->partial));
+    *sum_p = y->partial;
+    return STARLIN_SUCCESS;
+}
+
+static uint64_t ranks_key(const starlin_matrix_t *y, starlin_reduction_t reduction)
+{
+    int64_t shape[4] = {y->rows, y->cols, (int64_t)y->dtype, (int64_t)reduction};
+    uint64_t key = starlin__hash(STARLIN__HASH_INIT, shape, sizeof shape);
+    return starlin__hash(key, y->chunk_rows, y->nchunks * sizeof *y->chunk_rows);
+}
+
+/* The first operator of a shape is compared over the ranks, with all that came before it. */
+static starlin_status_t agree(starlin_context_t *context, const starlin_matrix_t *y,
+                              starlin_reduction_t reduction, uint64_t key)
+{
+    starlin__field_t fields[8];
+    char rows[200];
+
+    if (is_known(context, key, true))
+        return STARLIN_SUCCESS;
+    starlin__rows_text(y->chunk_rows, y->nchunks, rows, sizeof rows);
+    starlin__field_set(&fields[0], "the call", "starlin_row_linear");
+    starlin__field_set(&fields[1], "M", "%lld", (long long)y->rows);
+    starlin__field_set(&fields[2], "N", "%lld", (long long)y->cols);
+    starlin__field_set(&fields[3], "the dtype", "%s", starlin_dtype_name(y->dtype));
+    starlin__field_set(&fields[4], "the reduction", "%s",
+                       reduction == STARLIN_REDUCTION_F32 ? "f32" : "native");
+    starlin__field_set(&fields[5], "the chunk list", "%s", rows);
+    starlin__field_set(&fields[6], "the number of operators before", "%llu",
+                       (unsigned long long)context->sequence);
+    starlin__field_set(&fields[7], "the history of operators", "%016llx",
+                       (unsigned long long)context->history);
+    STARLIN__FORWARD(starlin__agree(context, fields, 8));
+    return remember(context, key, true);
+}
+
+static starlin__gemm_t gemm_shape(const starlin_matrix_t *x, const starlin_matrix_t *w,
+                                  const starlin_matrix_t *sum, size_t i)
+{
+    return (starlin__gemm_t){.m = x->chunk_rows[i],
+                             .n = w->rows,
+                             .k = x->cols,
+                             .ldx = x->ld,
+                             .ldw = w->ld,
+                             .ldy = sum->ld,
+                             .dtype = x->dtype,
+                             .out_dtype = sum->dtype};
+}
+
+/* Workspaces and algorithms, once per shape; workspaces may move, so no gemm may run meanwhile. */
+static starlin_status_t prepare(starlin_context_t *context, const starlin_matrix_t *x,
+                                const starlin_matrix_t *w, const starlin_matrix_t *sum)
+{
+    int64_t shape[5] = {x->cols, x->ld, w->ld, w->rows, (int64_t)sum->dtype};
+    uint64_t key = starlin__hash(ranks_key(sum, STARLIN_REDUCTION_NATIVE), shape, sizeof shape);
+
+    key = starlin__hash(key, &x->dtype, sizeof x->dtype);
+    if (is_known(context, key, false))
+        return STARLIN_SUCCESS;
+    pthread_mutex_lock(&context->lock);
+    while (context->inflight > 0)
+        pthread_cond_wait(&context->idle, &context->lock);
+    pthread_mutex_unlock(&context->lock);
+    for (size_t i = 0; i < x->nchunks; i++) {
+        starlin__gemm_t gemm = gemm_shape(x, w, sum, i);
+        STARLIN__FORWARD(context->compute->ops->prepare(context->compute, &gemm));
+    }
+    return remember(context, key, false);
+}
+
+/* Earlier operators first, then earlier chunks: the order in which the link can be kept busy. Policies
+ * with few levels get the order of the chunks. */
+static int gemm_priority(const starlin_context_t *context, unsigned chunk)
+{
+    int64_t lowest = starpu_sched_get_min_priority(), highest = starpu_sched_get_max_priority();
+    int64_t place =
+        highest - lowest > INT_MAX ? (int64_t)(context->ntasks % INT_MAX) + 1 : (int64_t)chunk + 1;
+    return (int)(highest - (place < highest - lowest ? place : highest - lowest));
+}
+
+static void insert_chunk(starlin_context_t *context, starlin__chunk_op_t *op)
+{
+    bool stages = context->device != NULL && context->comm->space == STARLIN__HOST;
+    bool casts = op->sum != op->y;
+    bool retires =
+        op->y->events != NULL && !op->synchronous && (op->x->exposed || op->w->exposed || op->y->exposed);
+    unsigned ntasks = 2u + stages + casts + retires;
+
+    atomic_store(&op->pending, ntasks);
+    op->priority = gemm_priority(context, op->chunk);
+    pthread_mutex_lock(&context->lock);
+    op->x->inflight++;
+    op->w->inflight++;
+    op->y->inflight++;
+    context->inflight++;
+    context->ntasks += ntasks;
+    pthread_mutex_unlock(&context->lock);
+
+    starlin__gemm_insert(op);
+    if (stages)
+        starlin__stage_insert(op);
+    starlin__allreduce_insert(op);
+    if (casts)
+        starlin__cast_insert(op);
+    if (retires)
+        starlin__retire_insert(op);
+}
+
+/* All records of an operator, linked by `next`, or none. */
+static starlin_status_t acquire_records(starlin_context_t *context, size_t count,
+                                        starlin__chunk_op_t **first_p)
+{
+    starlin__chunk_op_t *first = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        starlin__chunk_op_t *op = starlin__chunk_op_acquire(context);
+        if (op == NULL) {
+            while (first != NULL) {
+                op = first;
+                first = first->next;
+                starlin__chunk_op_release(op);
+            }
+            return starlin__error(STARLIN_ERR_NO_MEMORY, "row_linear of %zu chunks", count);
+        }
+        op->next = first;
+        first = op;
+    }
+    *first_p = first;
+    return STARLIN_SUCCESS;
+}
+
+starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t *x, starlin_matrix_t *w,
+                                    starlin_matrix_t *y, const starlin_row_linear_options_t *options)
+{
+    starlin_reduction_t reduction = options != NULL ? options->reduction : STARLIN_REDUCTION_NATIVE;
+    starlin__chunk_op_t *records = NULL;
+    starlin_matrix_t *sum = NULL;
+    bool synchronous;
+    uint64_t key;
+
+    STARLIN__FORWARD(check_arguments(context, x, w, y, options));
+    key = ranks_key(y, reduction);
+    STARLIN__FORWARD(agree(context, y, reduction, key));
+    STARLIN__FORWARD(choose_sum(context, y, reduction, &sum));
+    STARLIN__FORWARD(prepare(context, x, w, sum));
+    STARLIN__FORWARD(acquire_records(context, y->nchunks, &records));
+
+    /* data that StarPU moves between host and device must be finished when a body returns */
+    synchronous = context->device != NULL && (context->comm->space == STARLIN__HOST || x->events == NULL ||
+                                              w->events == NULL || y->events == NULL);
+    if (context->device != NULL && context->comm->space == STARLIN__HOST)
+        y->exposed = sum->exposed = true;
+    context->sequence++;
+    context->history = starlin__hash(context->history, &key, sizeof key);
+    x->last_sequence = w->last_sequence = y->last_sequence = context->sequence;
+    for (size_t i = 0; i < y->nchunks; i++) {
+        starlin__chunk_op_t *op = records;
+        records = op->next;
+        op->sequence = context->sequence;
+        op->chunk = (unsigned)i;
+        op->x = x;
+        op->w = w;
+        op->y = y;
+        op->sum = sum;
+        op->sum_handle = sum->handles[i];
+        op->gemm = gemm_shape(x, w, sum, i);
+        op->synchronous = synchronous;
+        insert_chunk(context, op);
+    }
+    return STARLIN_SUCCESS;
+}
