@@ -242,6 +242,41 @@ static void test_monotone(void)
     }
 }
 
+/* The fastest of all 2^(nquanta - 1) ways to cut the rows. */
+static double fastest_us(const starlin__plan_input_t *input, unsigned nquanta)
+{
+    double fastest = INFINITY;
+    for (uint32_t cuts = 0; cuts < UINT32_C(1) << (nquanta - 1); cuts++) {
+        int64_t rows[STARLIN__MAX_CHUNKS] = {input->row_quantum};
+        size_t nchunks = 1;
+        for (unsigned i = 1; i < nquanta; i++) {
+            if (cuts >> (i - 1) & 1)
+                rows[nchunks++] = 0;
+            rows[nchunks - 1] += input->row_quantum;
+        }
+        fastest = fmin(fastest, starlin__plan_simulate(input, rows, nchunks));
+    }
+    return fastest;
+}
+
+/* Against exhaustive search, where that is possible. */
+static void test_exhaustive(void)
+{
+    double worst = 0;
+    for (unsigned round = 0; round < 150; round++) {
+        starlin__plan_input_t input = random_input();
+        unsigned nquanta = 2 + (unsigned)(random_unit() * 12);
+        input.row_quantum = (int64_t)random_log(1, 2000);
+        input.m = input.row_quantum * nquanta;
+        input.min_gain = 0;
+        starlin__plan_t plan;
+        starlin__plan_choose(&input, &plan);
+        worst = fmax(worst, plan.predicted_us / fastest_us(&input, nquanta) - 1);
+    }
+    printf("up to %.2f%% slower than the best list\n", 100 * worst);
+    CHECK(worst <= 0.01);
+}
+
 /* Bounded work: far above what it takes, far below what an unbounded search would. */
 static void test_cost(void)
 {
@@ -263,6 +298,7 @@ int main(void)
     test_choice_measured();
     test_random();
     test_monotone();
+    test_exhaustive();
     test_cost();
     return CHECK_RESULT();
 }
