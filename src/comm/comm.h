@@ -44,7 +44,11 @@ typedef struct starlin__comm_ops {
     starlin_status_t (*allreduce_start)(starlin__comm_t *comm, starlin__allreduce_t *request);
     /* Host: is it complete? Device: are the stream's errors clean and `done` passed? Same thread. */
     starlin_status_t (*allreduce_test)(starlin__comm_t *comm, starlin__allreduce_t *request, bool *done_p);
-    /* Makes or forgets a buffer for faster collectives. Collective, in matrix order. May be NULL. */
+    /* Zeroed memory that buffer_register can use. Both NULL: any memory of the space will do. */
+    starlin_status_t (*buffer_alloc)(starlin__comm_t *comm, size_t nbytes, void **buffer_p);
+    void (*buffer_free)(starlin__comm_t *comm, void *buffer);
+    /* Makes or forgets a buffer for faster collectives; a registration of NULL is a polite refusal.
+     * Collective, in matrix order, while no collective is in flight. May be NULL. */
     starlin_status_t (*buffer_register)(starlin__comm_t *comm, void *buffer, size_t nbytes,
                                         void **registration_p);
     void (*buffer_deregister)(starlin__comm_t *comm, void *registration);
