@@ -111,7 +111,7 @@ static bool same_but_machine(const starlin__tune_key_t *a, const starlin__tune_k
 {
     return strcmp(a->compute, b->compute) == 0 && strcmp(a->comm, b->comm) == 0 &&
            strcmp(a->parameters, b->parameters) == 0 && a->nranks == b->nranks && a->n == b->n &&
-           a->k == b->k && a->dtype == b->dtype;
+           a->k == b->k && a->dtype == b->dtype && a->out_dtype == b->out_dtype;
 }
 
 static bool same_machine(const starlin__tune_key_t *a, const starlin__tune_key_t *b)

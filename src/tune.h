@@ -22,8 +22,8 @@ typedef struct starlin__tune_key {
     const char *comm;
     const char *parameters; /* of the communicator, such as "gbps=223,ctas=8"; may be "" */
     int nranks;
-    int64_t n, k; /* of the gemm; k of the largest slice */
-    starlin_dtype_t dtype;
+    int64_t n, k;                     /* of the gemm; k of the largest slice */
+    starlin_dtype_t dtype, out_dtype; /* of the inputs, of what is summed */
 } starlin__tune_key_t;
 
 /* The collective with one number of CTAs, alone and beside gemms. */

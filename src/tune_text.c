@@ -61,7 +61,8 @@ const char *starlin__tune_fault(const starlin__tune_key_t *key, const starlin__t
         if (fault != NULL)
             return fault;
     }
-    if (key->nranks < 1 || key->n < 0 || key->k < 0 || starlin_dtype_name(key->dtype) == NULL)
+    if (key->nranks < 1 || key->n < 0 || key->k < 0 || starlin_dtype_name(key->dtype) == NULL ||
+        starlin_dtype_name(key->out_dtype) == NULL)
         return "ranks, shape or dtype out of range";
     if (!plain(entry->task_us, 0))
         return "task time out of range";
@@ -87,8 +88,8 @@ void starlin__tune_print(FILE *out, const starlin__tune_key_t *key, const starli
 {
     fprintf(out, "entry\ndevice %s\nversions %s\ncompute %s\ncomm %s\nparameters %s\n", key->device,
             key->versions, key->compute, key->comm, key->parameters);
-    fprintf(out, "shape %d %lld %lld %s\n", key->nranks, (long long)key->n, (long long)key->k,
-            starlin_dtype_name(key->dtype));
+    fprintf(out, "shape %d %lld %lld %s %s\n", key->nranks, (long long)key->n, (long long)key->k,
+            starlin_dtype_name(key->dtype), starlin_dtype_name(key->out_dtype));
     fprintf(out, "task %.17g %zu\n", entry->task_us, entry->ncomms);
     print_curve(out, "gemm", &entry->gemm);
     for (size_t i = 0; i < entry->ncomms; i++) {
@@ -168,6 +169,20 @@ static bool take_integer(const char **rest_p, int64_t highest, int64_t *value_p)
     return true;
 }
 
+static bool take_dtype(const char **rest_p, starlin_dtype_t *dtype_p)
+{
+    for (int dtype = STARLIN_F32; dtype <= STARLIN_BF16; dtype++) {
+        const char *name = starlin_dtype_name((starlin_dtype_t)dtype);
+        size_t length = strlen(name);
+        if (strncmp(*rest_p, name, length) != 0 || ((*rest_p)[length] != 0 && (*rest_p)[length] != ' '))
+            continue;
+        *dtype_p = (starlin_dtype_t)dtype;
+        *rest_p += (*rest_p)[length] == 0 ? length : length + 1;
+        return true;
+    }
+    return false;
+}
+
 static bool read_text(starlin__tune_reader_t *reader, const char *name, char text[STARLIN__TUNE_TEXT])
 {
     char line[LINE_SIZE];
@@ -192,13 +207,9 @@ static bool read_shape(starlin__tune_reader_t *reader, starlin__tune_key_t *key)
         !take_integer(&rest, INT64_MAX, &key->k))
         return fail(reader, "ranks or shape out of range");
     key->nranks = (int)nranks;
-    for (int dtype = STARLIN_F32; dtype <= STARLIN_BF16; dtype++) {
-        if (strcmp(rest, starlin_dtype_name((starlin_dtype_t)dtype)) == 0) {
-            key->dtype = (starlin_dtype_t)dtype;
-            return true;
-        }
-    }
-    return fail(reader, "unknown dtype");
+    if (!take_dtype(&rest, &key->dtype) || !take_dtype(&rest, &key->out_dtype) || *rest != 0)
+        return fail(reader, "not two dtypes");
+    return true;
 }
 
 static bool read_curve(starlin__tune_reader_t *reader, const char *name, starlin__curve_t *curve)

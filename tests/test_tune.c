@@ -22,7 +22,8 @@ static starlin__tune_key_t key_make(void)
                                  .nranks = 2,
                                  .n = 8192,
                                  .k = 16384,
-                                 .dtype = STARLIN_BF16};
+                                 .dtype = STARLIN_BF16,
+                                 .out_dtype = STARLIN_BF16};
 }
 
 /* Numbers that need all their digits; `mark` tells entries apart. */
@@ -95,8 +96,8 @@ static void test_round_trip(void)
 /* Every field of the key counts. */
 static void test_key(void)
 {
-    starlin__tune_key_t keys[9];
-    for (size_t i = 0; i < 9; i++)
+    starlin__tune_key_t keys[10];
+    for (size_t i = 0; i < 10; i++)
         keys[i] = key_make();
     keys[0].device = "another device";
     keys[1].versions = "driver 999";
@@ -107,16 +108,17 @@ static void test_key(void)
     keys[6].n = 1;
     keys[7].k = 2;
     keys[8].dtype = STARLIN_F32;
+    keys[9].out_dtype = STARLIN_F32;
     starlin__tune_entry_t entry = entry_make(1);
     starlin__tune_key_t key = key_make();
     CHECK_STATUS(starlin__tune_store(&key, &entry), STARLIN_SUCCESS);
-    for (size_t i = 0; i < 9; i++)
+    for (size_t i = 0; i < 10; i++)
         CHECK(!starlin__tune_load(&keys[i], &entry));
-    for (size_t i = 0; i < 9; i++) {
+    for (size_t i = 0; i < 10; i++) {
         entry = entry_make(10 + (double)i);
         CHECK_STATUS(starlin__tune_store(&keys[i], &entry), STARLIN_SUCCESS);
     }
-    for (size_t i = 0; i < 9; i++)
+    for (size_t i = 0; i < 10; i++)
         CHECK(loads(&keys[i], 10 + (double)i));
     CHECK(loads(&key, 1));
 }
@@ -176,10 +178,10 @@ static void test_refused(void)
 {
     refused("starlin-tune 1", "starlin-tune 2"); /* another version */
     refused("starlin-tune 1", "");
-    refused("shape ", "shape 0 8192 16384 bf16");
-    refused("shape ", "shape 2 8192 99999999999999999999 bf16");
-    refused("shape ", "shape 2 8192 16384 bf17");
-    refused("shape ", "shape 2 8192 16384 bf16 ");
+    refused("shape ", "shape 0 8192 16384 bf16 bf16");
+    refused("shape ", "shape 2 8192 99999999999999999999 bf16 bf16");
+    refused("shape ", "shape 2 8192 16384 bf16 bf17");
+    refused("shape ", "shape 2 8192 16384 bf16 bf16 x");
     refused("task ", "task nan 2");
     refused("task ", "task 1e999 2");
     refused("task ", "task -1 2");
