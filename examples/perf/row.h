@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One row of results: what the table prints and the JSON holds. */
+#ifndef PERF_ROW_H
+#define PERF_ROW_H
+
+#include "internal.h"
+#include "statistics.h"
+
+#define PERF_NOT_MEASURED (-1.0)
+
+typedef struct perf_row {
+    int64_t m, n, k;
+    starlin_dtype_t dtype;
+    unsigned layers;
+    size_t nchunks;
+    int64_t chunks[STARLIN__MAX_CHUNKS];
+    perf_statistics_t time_us;                   /* per layer */
+    double serial_us, loop_us, gemm_us, comm_us; /* PERF_NOT_MEASURED where not */
+    unsigned loop_chunks;                        /* 0: not measured */
+    uint64_t tasks;                              /* of one iteration, all layers */
+    char fallback[256];                          /* "": none */
+    int64_t wrong;                               /* -1: not checked */
+} perf_row_t;
+
+/* The header: what the context chose. */
+typedef struct perf_run_info {
+    int ranks;
+    starlin_context_info_t context; /* rank 0's; strings are the context's */
+    unsigned iterations, warmups;
+    const char *reduction;
+} perf_run_info_t;
+
+double perf_row_ideal_us(const perf_row_t *row); /* PERF_NOT_MEASURED where it cannot be told */
+bool perf_row_hidden_pct(const perf_row_t *row, double *hidden_pct_p);
+
+#endif

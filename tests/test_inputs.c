@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tool's inputs: exact in any order of summation, the same for any number of ranks, and dense. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "element.h"
+#include "inputs.h"
+#include "reference.h"
+
+static perf_error_t error;
+
+static perf_problem_t make(int64_t k, starlin_dtype_t dtype, starlin_reduction_t reduction, int rank,
+                           int nranks)
+{
+    perf_problem_t problem = {.m = 37,
+                              .n = 19,
+                              .k = k,
+                              .dtype = dtype,
+                              .reduction = reduction,
+                              .layers = 1,
+                              .seed = 3,
+                              .rank = rank,
+                              .nranks = nranks};
+    perf_problem_prepare(&problem);
+    return problem;
+}
+
+/* Bounds of one problem: what the gemm accumulates in f32 (f64), what a rank's partial can be, and what the
+ * partials of any set of ranks can be. The last two count each pattern pair's own sums of magnitudes. */
+static void check_bounds(int64_t k, starlin_dtype_t dtype, starlin_reduction_t reduction, int nranks)
+{
+    int64_t accumulated = dtype == STARLIN_F64 ? INT64_C(1) << 53 : INT64_C(1) << 24;
+    int64_t limit = perf_problem_sum_limit(dtype, reduction), largest_sum = 0, largest_partials = 0, next = 0;
+    for (unsigned i = 0; i < PERF_PATTERNS; i += 5)
+        for (unsigned j = 0; j < PERF_PATTERNS; j += 7) {
+            int64_t magnitudes = 0, partials = 0;
+            for (int rank = 0; rank < nranks; rank++) {
+                perf_problem_t problem = make(k, dtype, reduction, rank, nranks);
+                int64_t partial = 0;
+                for (int64_t c = problem.k_begin; c < problem.k_begin + problem.k_local; c++) {
+                    int64_t product = perf_inputs_x(&problem, i, c) * perf_inputs_w(&problem, j, c);
+                    partial += product;
+                    magnitudes += llabs(product);
+                }
+                partials += llabs(partial);
+            }
+            largest_sum = magnitudes > largest_sum ? magnitudes : largest_sum;
+            largest_partials = partials > largest_partials ? partials : largest_partials;
+        }
+    if (largest_sum > accumulated || largest_partials > limit)
+        CHECK_FAIL("k %" PRId64 " %s, %d ranks: sums up to %" PRId64 " of %" PRId64
+                   ", partials up to %" PRId64 " of %" PRId64,
+                   k, starlin_dtype_name(dtype), nranks, largest_sum, accumulated, largest_partials, limit);
+    CHECK(largest_partials > 0);
+    for (int rank = 0; rank < nranks; rank++) { /* slices tile K */
+        perf_problem_t problem = make(k, dtype, reduction, rank, nranks);
+        CHECK_EQ_INT(problem.k_begin, next);
+        next += problem.k_local;
+    }
+    CHECK_EQ_INT(next, k);
+}
+
+static void test_bounds(void)
+{
+    static const int64_t sizes[] = {1, 2, 7, 23, 63, 64, 65, 81, 82, 101, 257, 1000, 4096, 16385, 65536};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (int dtype = STARLIN_F32; dtype <= STARLIN_BF16; dtype++)
+            for (int nranks = 1; nranks <= 5; nranks += 2) {
+                check_bounds(sizes[i], (starlin_dtype_t)dtype, STARLIN_REDUCTION_NATIVE, nranks);
+                check_bounds(sizes[i], (starlin_dtype_t)dtype, STARLIN_REDUCTION_F32, nranks);
+            }
+}
+
+/* The declared magnitudes themselves keep the bounds, for sizes too large to sum up here. */
+static void test_large(void)
+{
+    for (int dtype = STARLIN_F32; dtype <= STARLIN_BF16; dtype++)
+        for (int64_t k = 64; k <= INT32_MAX; k = k * 3 - 1) {
+            perf_problem_t problem = make(k, (starlin_dtype_t)dtype, STARLIN_REDUCTION_NATIVE, 0, 2);
+            int64_t npairs = (k + 1) / 2;
+            int64_t nlive = problem.live_stride == 1 && problem.large == 0
+                                ? k
+                                : 2 * ((npairs + problem.live_stride - 1) / problem.live_stride) + 1;
+            int64_t live = nlive * problem.small * problem.small, rest = k * problem.large * problem.large;
+            CHECK(problem.small >= 1);
+            CHECK(live <= perf_problem_sum_limit((starlin_dtype_t)dtype, STARLIN_REDUCTION_NATIVE));
+            if (dtype != STARLIN_F64)
+                CHECK(live + rest <= INT64_C(1) << 24);
+        }
+}
+
+/* The global matrices do not depend on the number of ranks, and are not nearly all zero. */
+static void test_global(void)
+{
+    for (int dtype = STARLIN_F32; dtype <= STARLIN_BF16; dtype++) {
+        perf_problem_t one = make(4097, (starlin_dtype_t)dtype, STARLIN_REDUCTION_NATIVE, 0, 1);
+        perf_problem_t last = make(4097, (starlin_dtype_t)dtype, STARLIN_REDUCTION_NATIVE, 3, 4);
+        int64_t differences = 0, zeros = 0;
+        for (int64_t c = 0; c < 4097; c++) {
+            differences += perf_inputs_x(&one, 5, c) != perf_inputs_x(&last, 5, c);
+            differences += perf_inputs_w(&one, 5, c) != perf_inputs_w(&last, 5, c);
+            zeros += perf_inputs_x(&one, 5, c) == 0;
+        }
+        CHECK_EQ_INT(differences, 0);
+        CHECK(zeros < 4097 / 4);
+        CHECK(perf_inputs_x(&one, 5, 10) != perf_inputs_x(&one, 6, 10) ||
+              perf_inputs_x(&one, 5, 11) != perf_inputs_x(&one, 6, 11) ||
+              perf_inputs_x(&one, 5, 14) != perf_inputs_x(&one, 6, 14));
+    }
+}
+
+/* y = sum over ranks of x w^T, elementwise and slow, in doubles; each layer's sum rounded to the dtype. */
+static void multiply(int nranks, int64_t m, int64_t n, double **x, double **w, const int64_t *k_local,
+                     double *y)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (int rank = 0; rank < nranks; rank++)
+                for (int64_t k = 0; k < k_local[rank]; k++)
+                    sum += x[rank][i * k_local[rank] + k] * w[rank][j * k_local[rank] + k];
+            y[i * n + j] = sum;
+        }
+}
+
+#define MAX_RANKS 4
+#define CAPACITY  (128 * 1024)
+
+static double *load(const perf_problem_t *problem, int64_t rows,
+                    bool (*fill)(const perf_problem_t *, void *, perf_error_t *))
+{
+    static char raw[CAPACITY * sizeof(double)];
+    int64_t count = rows * problem->k_local;
+    double *values = malloc((size_t)count * sizeof(double) + 1);
+    CHECK(count <= CAPACITY && fill(problem, raw, &error));
+    for (int64_t i = 0; i < count; i++)
+        values[i] = perf_element_load(problem->dtype, raw, i);
+    return values;
+}
+
+/* The reference against the slow product of what was filled in; and it must see single wrong elements. */
+static void check_reference(perf_problem_t problem)
+{
+    static char y[CAPACITY * sizeof(double)];
+    static double wide[CAPACITY];
+    double *x[MAX_RANKS], *w[MAX_RANKS];
+    int64_t k_local[MAX_RANKS];
+    for (int rank = 0; rank < problem.nranks; rank++) {
+        problem.rank = rank;
+        perf_problem_prepare(&problem);
+        x[rank] = load(&problem, problem.m, perf_inputs_fill_x);
+        w[rank] = load(&problem, problem.n, perf_inputs_fill_w);
+        k_local[rank] = problem.k_local;
+    }
+    for (unsigned layer = 0; layer < (problem.chain ? problem.layers : 1); layer++) {
+        multiply(problem.nranks, problem.m, problem.n, x, w, k_local, wide);
+        for (int rank = 0; problem.chain && rank < problem.nranks; rank++)
+            memcpy(x[rank], wide, (size_t)(problem.m * problem.n) * sizeof(double));
+    }
+    for (int64_t i = 0; i < problem.m * problem.n; i++)
+        perf_element_store(problem.dtype, y, i, wide[i]);
+    perf_reference_t *reference = NULL;
+    CHECK(perf_reference_create(&problem, &reference, &error));
+    CHECK_EQ_INT(perf_reference_wrong(reference, y), 0);
+    perf_element_store(problem.dtype, y, 5, 2 * wide[5] + 1000);
+    perf_element_store(problem.dtype, y, problem.m * problem.n - 1, (double)NAN);
+    CHECK_EQ_INT(perf_reference_wrong(reference, y), 2);
+    perf_reference_destroy(reference);
+    for (int rank = 0; rank < problem.nranks; rank++) {
+        free(x[rank]);
+        free(w[rank]);
+    }
+}
+
+static void test_reference(void)
+{
+    static const int64_t sizes[] = {3, 23, 101, 1024};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (int dtype = STARLIN_F32; dtype <= STARLIN_BF16; dtype++)
+            for (int nranks = 1; nranks <= MAX_RANKS; nranks += 3) {
+                check_reference(make(sizes[i], (starlin_dtype_t)dtype, STARLIN_REDUCTION_NATIVE, 0, nranks));
+                check_reference(make(sizes[i], (starlin_dtype_t)dtype, STARLIN_REDUCTION_F32, 0, nranks));
+            }
+}
+
+static void test_chain(void)
+{
+    static const int64_t sizes[] = {1, 2, 5, 64, 101};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        for (int dtype = STARLIN_F32; dtype <= STARLIN_BF16; dtype++)
+            for (int nranks = 1; nranks <= 3; nranks++) {
+                perf_problem_t problem =
+                    make(sizes[i] * nranks, (starlin_dtype_t)dtype, STARLIN_REDUCTION_NATIVE, 0, nranks);
+                problem.n = sizes[i];
+                problem.layers = 5;
+                perf_problem_prepare(&problem);
+                CHECK(problem.chain);
+                check_reference(problem);
+            }
+}
+
+int main(void)
+{
+    test_bounds();
+    test_large();
+    test_global();
+    test_reference();
+    test_chain();
+    return CHECK_RESULT();
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of the tool: what is taken, and what is refused with value and allowed range. */
+#define _POSIX_C_SOURCE 200809L
+#include "options.h"
+
+#include "check.h"
+
+static perf_options_t options;
+static perf_error_t error;
+
+#define MAX_ARGUMENTS 16
+
+/* Parses "a b c" (no quoting); the pieces must live as long as the options. */
+static bool parse(const char *line)
+{
+    static char copy[512];
+    char *argv[MAX_ARGUMENTS] = {"starlin-perf"}, *save = NULL;
+    int argc = 1;
+    snprintf(copy, sizeof(copy), "%s", line);
+    for (char *piece = strtok_r(copy, " ", &save); piece != NULL; piece = strtok_r(NULL, " ", &save))
+        argv[argc++] = piece;
+    error.text[0] = '\0';
+    return perf_options_parse(argc, argv, &options, &error) && perf_options_check_backends(&options, &error);
+}
+
+static void refused(const char *line, const char *value, const char *allowed)
+{
+    if (parse(line))
+        CHECK_FAIL("'%s' was taken", line);
+    CHECK_CONTAINS(error.text, value);
+    CHECK_CONTAINS(error.text, allowed);
+}
+
+static void test_defaults(void)
+{
+    CHECK(parse(""));
+    CHECK_EQ_INT(options.m.values[0], 2048);
+    CHECK_EQ_INT(options.n.values[0], 1024);
+    CHECK_EQ_INT(options.k.values[0], 2048);
+    CHECK_EQ_INT(options.ndtypes, 1);
+    CHECK_EQ_INT(options.dtypes[0], STARLIN_F32);
+    CHECK_EQ_INT(options.nchunkings, 1);
+    CHECK_EQ_INT(options.chunkings[0].count + options.chunkings[0].nrows, 0);
+    CHECK_EQ_INT(options.iterations, 20);
+    CHECK_EQ_INT(options.warmups, 5);
+    CHECK_EQ_INT(options.layers, 1);
+    CHECK_EQ_INT(options.baselines, PERF_ALL_BASELINES);
+    CHECK(options.check);
+    CHECK_EQ_INT(options.seed, 1);
+}
+
+static void test_taken(void)
+{
+    CHECK(
+        parse("-m 10,20 -n 3 -k 1 -t bf16,f64 -i 1 -w 0 --layers 8 --check off --seed 18446744073709551615"));
+    CHECK_EQ_INT(options.m.count, 2);
+    CHECK_EQ_INT(options.m.values[1], 20);
+    CHECK_EQ_INT(options.dtypes[0], STARLIN_BF16);
+    CHECK_EQ_INT(options.dtypes[1], STARLIN_F64);
+    CHECK_EQ_INT(options.warmups, 0);
+    CHECK(!options.check);
+    CHECK(options.seed == UINT64_MAX);
+    CHECK(parse("-m 10 -c 1;4;6,3,1;auto --baselines serial,comm --reduction f32"));
+    CHECK_EQ_INT(options.nchunkings, 4);
+    CHECK_EQ_INT(options.chunkings[1].count, 4);
+    CHECK_EQ_INT(options.chunkings[2].nrows, 3);
+    CHECK_EQ_INT(options.chunkings[2].rows[1], 3);
+    CHECK_EQ_INT(options.chunkings[3].count + options.chunkings[3].nrows, 0);
+    CHECK_EQ_INT(options.baselines, PERF_SERIAL | PERF_COMM);
+    CHECK_EQ_INT(options.reduction, STARLIN_REDUCTION_F32);
+    CHECK(parse("--comm model:gbps=1,latency_us=50,ranks=4 --compute cblas --baselines none"));
+    CHECK_EQ_INT(options.baselines, 0);
+    CHECK(parse("--weights dir/a:b.safetensors:layer.weight"));
+    CHECK_EQ_STR(options.weights_file, "dir/a:b.safetensors");
+    CHECK_EQ_STR(options.weights_tensor, "layer.weight");
+    CHECK(parse("--help") && options.help);
+}
+
+static void test_numbers_refused(void)
+{
+    refused("-m 99999999999", "99999999999", "1 to 2147483647");
+    refused("-m 99999999999999999999999", "99999999999999999999999", "1 to 2147483647");
+    refused("-m 0", "0", "1 to 2147483647");
+    refused("-n -5", "-5", "1 to 2147483647");
+    refused("-k 5x", "'5x'", "whole number");
+    refused("-k 1e3", "'1e3'", "whole number");
+    refused("-m 5,,6", "''", "whole number");
+    refused("-m 5,", "''", "whole number");
+    refused("-m 0x10", "'0x10'", "whole number");
+    refused("-m +5", "'+5'", "whole number");
+    refused("-i 0", "0", "1 to 1000000");
+    refused("-w -1", "-1", "0 to 1000000");
+    refused("--layers 0", "0", "1 to 10000");
+    refused("--seed -1", "'-1'", "0 to 18446744073709551615");
+    refused("--seed 18446744073709551616", "18446744073709551616", "0 to");
+}
+
+static void test_words_refused(void)
+{
+    refused("-t f8", "'f8'", "f32, f64, f16, bf16");
+    refused("-t f32,", "''", "f32, f64, f16, bf16");
+    refused("-c four", "'four'", "auto");
+    refused("-c 0", "'0'", "1 to 256");
+    refused("-c 257", "'257'", "1 to 256");
+    refused("-m 10 -c 6,3", "sum to 9", "-m 10");
+    refused("-m 9,10 -c 6,3", "sum to 9", "-m 10");
+    refused("-m 9 -c 9,0", "0", "1 to");
+    refused("-c 1;", "''", "auto");
+    refused("--comm carrier", "carrier", "self");
+    refused("--comm self:x=1", "self", "parameters");
+    refused("--comm model:gbps=-1", "gbps", "-1");
+    refused("--comm model:gbps=1,speed=2", "speed", "gbps");
+    refused("--comm model", "gbps", "");
+    refused("--compute abacus", "'abacus'", "cblas");
+    refused("--reduction f64", "'f64'", "native, f32");
+    refused("--check maybe", "'maybe'", "off, on");
+    refused("--baselines serial,fast", "'fast'", "serial, loop, gemm, comm");
+    refused("--weights file", "'file'", "FILE:TENSOR");
+    refused("--weights :x", "':x'", "FILE:TENSOR");
+    refused("--json /no/such/dir/x.json", "/no/such/dir/x.json", "write");
+    refused("--speed 3", "--speed", "--help");
+    refused("-q", "-q", "--help");
+    refused("-m", "-m", "needs a value");
+    refused("--seed", "--seed", "needs a value");
+    refused("extra", "'extra'", "--help");
+}
+
+static void test_fields(void)
+{
+    perf_option_field_t field;
+    CHECK(parse("-m 1,2 -k 4,5 --baselines loop,gemm"));
+    CHECK(perf_options_field(&options, 0, &field));
+    CHECK_EQ_STR(field.name, "-m");
+    CHECK_EQ_STR(field.value, "2 sizes");
+    size_t count = 0;
+    bool found_k = false, found_baselines = false;
+    while (perf_options_field(&options, count, &field)) {
+        found_k = found_k || (strcmp(field.name, "-k") == 0 && strcmp(field.value, "4,5") == 0);
+        found_baselines = found_baselines || strcmp(field.value, "loop gemm") == 0;
+        CHECK(field.value[0] != '\0');
+        count++;
+    }
+    CHECK(found_k);
+    CHECK(found_baselines);
+    CHECK_EQ_INT(count, 14);
+}
+
+int main(void)
+{
+    test_defaults();
+    test_taken();
+    test_numbers_refused();
+    test_words_refused();
+    test_fields();
+    return CHECK_RESULT();
+}
