@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The measuring loop. StarPU's idle workers spin, so they are paused while the baselines run on their cores.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "measure.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "ranks.h"
+
+#define SETTLE_NS 300000 /* resumed workers are awake after this */
+
+typedef struct thing {
+    unsigned bit; /* of --baselines */
+    perf_baseline_kind_t kind;
+    unsigned nchunks;
+} thing_t;
+
+static const thing_t things[] = {
+    {PERF_SERIAL, PERF_BASELINE_SERIAL, 1}, {PERF_LOOP, PERF_BASELINE_LOOP, 1},
+    {PERF_LOOP, PERF_BASELINE_LOOP, 2},     {PERF_LOOP, PERF_BASELINE_LOOP, 4},
+    {PERF_LOOP, PERF_BASELINE_LOOP, 8},     {PERF_LOOP, PERF_BASELINE_LOOP, 16},
+    {PERF_GEMM, PERF_BASELINE_GEMM, 1},     {PERF_COMM, PERF_BASELINE_COMM, 1},
+};
+enum { NTHINGS = sizeof(things) / sizeof(things[0]) };
+
+static double *samples_of(perf_measure_t *measure, size_t thing)
+{
+    return measure->samples + thing * measure->options->iterations;
+}
+
+static bool measured(const perf_measure_t *measure, size_t i)
+{
+    return measure->baseline != NULL && (measure->options->baselines & things[i].bit) != 0;
+}
+
+static starlin_status_t run_graphs(perf_measure_t *measure, unsigned iteration, bool timed)
+{
+    for (size_t i = 0; i < measure->ngraphs; i++) {
+        perf_ranks_barrier();
+        double start_us = starlin__now_us();
+        STARLIN__FORWARD(perf_graph_run(&measure->graphs[i]));
+        if (timed)
+            samples_of(measure, i)[iteration] = (starlin__now_us() - start_us) / measure->options->layers;
+    }
+    return STARLIN_SUCCESS;
+}
+
+static starlin_status_t run_baselines(perf_measure_t *measure, unsigned iteration, bool timed)
+{
+    starlin_status_t status = STARLIN_SUCCESS;
+    if (measure->baseline == NULL || measure->options->baselines == 0)
+        return STARLIN_SUCCESS;
+    starlin__context_pause(measure->context);
+    for (size_t i = 0; i < NTHINGS && status == STARLIN_SUCCESS; i++) {
+        if (!measured(measure, i))
+            continue;
+        perf_ranks_barrier();
+        double start_us = starlin__now_us();
+        status = measure->baseline->ops->run(measure->baseline, things[i].kind, things[i].nchunks);
+        if (timed)
+            samples_of(measure, measure->ngraphs + i)[iteration] = starlin__now_us() - start_us;
+    }
+    starlin__context_resume(measure->context);
+    nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
+    return status;
+}
+
+starlin_status_t perf_measure_run(perf_measure_t *measure)
+{
+    unsigned warmups = measure->options->warmups, iterations = measure->options->iterations;
+    size_t nsamples = (measure->ngraphs + NTHINGS) * iterations;
+    measure->samples = calloc(nsamples, sizeof(double));
+    if (measure->samples == NULL)
+        return starlin__error(STARLIN_ERR_NO_MEMORY, "%zu samples", nsamples);
+    for (unsigned i = 0; i < warmups + iterations; i++) {
+        STARLIN__FORWARD(run_graphs(measure, i - warmups, i >= warmups));
+        STARLIN__FORWARD(run_baselines(measure, i - warmups, i >= warmups));
+    }
+    perf_ranks_max(measure->samples, nsamples);
+    return STARLIN_SUCCESS;
+}
+
+void perf_measure_row(perf_measure_t *measure, size_t i, perf_row_t *row)
+{
+    unsigned iterations = measure->options->iterations;
+    row->time_us = perf_statistics(samples_of(measure, i), iterations);
+    row->serial_us = row->loop_us = row->gemm_us = row->comm_us = PERF_NOT_MEASURED;
+    row->loop_chunks = 0;
+    for (size_t thing = 0; thing < NTHINGS; thing++) {
+        if (!measured(measure, thing))
+            continue;
+        double median = perf_statistics(samples_of(measure, measure->ngraphs + thing), iterations).median;
+        switch (things[thing].kind) {
+        case PERF_BASELINE_SERIAL:
+            row->serial_us = median;
+            break;
+        case PERF_BASELINE_LOOP:
+            if (row->loop_chunks == 0 || median < row->loop_us) {
+                row->loop_us = median;
+                row->loop_chunks = things[thing].nchunks;
+            }
+            break;
+        case PERF_BASELINE_GEMM:
+            row->gemm_us = median;
+            break;
+        case PERF_BASELINE_COMM:
+            row->comm_us = median;
+            break;
+        }
+    }
+}
+
+void perf_measure_release(perf_measure_t *measure)
+{
+    free(measure->samples);
+    measure->samples = NULL;
+}

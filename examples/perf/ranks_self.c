@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One rank, in a build without MPI. */
+#include "ranks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool perf_ranks_launched(void)
+{
+    return false;
+}
+
+bool perf_ranks_start(perf_ranks_t *ranks, perf_error_t *error)
+{
+    (void)error;
+    *ranks = (perf_ranks_t){0, 1};
+    return true;
+}
+
+void perf_ranks_finish(void)
+{
+}
+
+void perf_ranks_abort(int exit_code)
+{
+    exit(exit_code);
+}
+
+void perf_ranks_barrier(void)
+{
+}
+
+void perf_ranks_gather(const void *mine, size_t nbytes, void *all)
+{
+    memcpy(all, mine, nbytes);
+}
+
+void perf_ranks_max(double *values, size_t count)
+{
+    (void)values;
+    (void)count;
+}
+
+void perf_ranks_sum(uint64_t *value)
+{
+    (void)value;
+}
+
+starlin_status_t perf_ranks_context_create(const starlin_context_options_t *options,
+                                           starlin_context_t **context_p)
+{
+    return starlin_context_create(options, context_p);
+}
