@@ -175,45 +175,6 @@ static void count_matrix(starlin_matrix_t *matrix, int change)
     pthread_mutex_unlock(&matrix->context->lock);
 }
 
-static size_t data_nbytes(const starlin_matrix_t *matrix)
-{
-    return (size_t)(matrix->rows * matrix->ld) * starlin_dtype_nbytes(matrix->dtype);
-}
-
-static void data_free(starlin_matrix_t *matrix)
-{
-    starlin_context_t *context = matrix->context;
-
-    if (matrix->registration != NULL)
-        context->comm->ops->buffer_deregister(context->comm, matrix->registration);
-    if (!matrix->owns_data)
-        return;
-    if (matrix->space == STARLIN__DEVICE)
-        context->device->ops->free(context->device, matrix->data);
-    else
-        starlin__free(matrix->data);
-}
-
-static starlin_status_t data_create(starlin_matrix_t *matrix)
-{
-    starlin_context_t *context = matrix->context;
-    size_t nbytes = data_nbytes(matrix);
-
-    if (context->device != NULL) {
-        matrix->space = STARLIN__DEVICE;
-        STARLIN__FORWARD(context->device->ops->alloc(context->device, nbytes + 1, &matrix->data));
-    } else {
-        matrix->data = starlin__alloc(nbytes + 1);
-        if (matrix->data == NULL)
-            return starlin__error(STARLIN_ERR_NO_MEMORY, "matrix of %zu bytes", nbytes);
-    }
-    matrix->owns_data = true;
-    if (context->comm->ops->buffer_register != NULL && context->comm->space == matrix->space)
-        return context->comm->ops->buffer_register(context->comm, matrix->data, nbytes,
-                                                   &matrix->registration);
-    return STARLIN_SUCCESS;
-}
-
 starlin_status_t starlin_matrix_create(starlin_context_t *context, const starlin_chunking_t *chunking,
                                        const starlin_matrix_layout_t *layout, starlin_matrix_t **matrix_p)
 {
@@ -230,11 +191,11 @@ starlin_status_t starlin_matrix_create(starlin_context_t *context, const starlin
                               "(ld 0 or cols)",
                               (long long)layout->ld);
     }
-    status = data_create(matrix);
+    status = starlin__matrix_memory_create(matrix, chunking != NULL);
     if (status == STARLIN_SUCCESS && context->device != NULL)
         status = events_create(matrix);
     if (status != STARLIN_SUCCESS) {
-        data_free(matrix);
+        starlin__matrix_memory_free(matrix);
         matrix_free(matrix);
         return status;
     }
@@ -390,7 +351,7 @@ void starlin_matrix_destroy(starlin_matrix_t *matrix)
     for (size_t i = 0; matrix->owns_handles && i < matrix->nchunks; i++)
         starpu_data_unregister(matrix->handles[i]);
     starlin_matrix_destroy(matrix->partial);
-    data_free(matrix);
+    starlin__matrix_memory_free(matrix);
     events_destroy(matrix);
     count_matrix(matrix, -1);
     matrix_free(matrix);

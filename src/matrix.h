@@ -19,6 +19,7 @@ struct starlin_matrix {
     starlin__space_t space; /* where the memory lies: the handles' home */
     void *data;             /* NULL for a matrix made of handles */
     bool owns_data;
+    bool comm_memory; /* data came from the communicator, which can register it */
     bool owns_handles;
     bool exposed; /* the application has the handles: tasks must end when their work is really over */
     size_t nchunks;
@@ -52,6 +53,14 @@ starlin_status_t starlin__matrix_create_like(const starlin_matrix_t *model, star
 starlin_status_t starlin__matrix_wrap(starlin_context_t *context, const starlin_chunking_t *chunking,
                                       void *data, const starlin_matrix_layout_t *layout,
                                       starlin__space_t space, starlin_matrix_t **matrix_p);
+
+/* The library's memory, zeroed. Only a matrix that is cut into chunks can be summed over the ranks. */
+starlin_status_t starlin__matrix_memory_create(starlin_matrix_t *matrix, bool is_chunked);
+void starlin__matrix_memory_free(starlin_matrix_t *matrix); /* not the caller's */
+
+/* Registers the memory with the communicator, if that is possible on every rank. Collective; waits until no
+ * operator of this rank is in flight. */
+starlin_status_t starlin__matrix_register(starlin_matrix_t *matrix);
 
 /* First element of a codelet's buffer and its leading dimension in elements (0: contiguous), for StarPU's
  * matrix, vector and variable interfaces. */

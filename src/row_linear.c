@@ -285,13 +285,16 @@ starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t
     starlin_reduction_t reduction = options != NULL ? options->reduction : STARLIN_REDUCTION_NATIVE;
     starlin__chunk_op_t *records = NULL;
     starlin_matrix_t *sum = NULL;
-    bool synchronous;
+    bool synchronous, is_new;
     uint64_t key;
 
     STARLIN__FORWARD(check_arguments(context, x, w, y, options));
     key = ranks_key(y, reduction);
+    is_new = !is_known(context, key, true);
     STARLIN__FORWARD(agree(context, y, reduction, key));
     STARLIN__FORWARD(choose_sum(context, y, reduction, &sum));
+    if (is_new) /* every rank is here now */
+        STARLIN__FORWARD(starlin__matrix_register(sum));
     STARLIN__FORWARD(prepare(context, x, w, sum));
     STARLIN__FORWARD(acquire_records(context, y->nchunks, &records));
 

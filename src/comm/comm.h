@@ -48,7 +48,7 @@ typedef struct starlin__comm_ops {
     starlin_status_t (*buffer_alloc)(starlin__comm_t *comm, size_t nbytes, void **buffer_p);
     void (*buffer_free)(starlin__comm_t *comm, void *buffer);
     /* Makes or forgets a buffer for faster collectives; a registration of NULL is a polite refusal.
-     * Collective, in matrix order, while no collective is in flight. May be NULL. */
+     * Registering is collective and comes while no collective is in flight. May be NULL. */
     starlin_status_t (*buffer_register)(starlin__comm_t *comm, void *buffer, size_t nbytes,
                                         void **registration_p);
     void (*buffer_deregister)(starlin__comm_t *comm, void *registration);

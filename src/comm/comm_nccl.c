@@ -232,20 +232,34 @@ static starlin_status_t nccl_start(starlin__comm_t *base, starlin__allreduce_t *
     return device->ops->event_record(device, request->done, STARLIN__STREAM_COMM);
 }
 
+/* Has something failed behind our back, here or at a peer? With the lock held. */
+static starlin_status_t health(starlin__comm_nccl_t *comm)
+{
+    ncclResult_t state = ncclSuccess;
+    if (comm->comm == NULL)
+        return starlin__error(STARLIN_ERR_COMM, "the communicator was aborted");
+    ncclResult_t ret = ncclCommGetAsyncError(comm->comm, &state);
+    if (ret == ncclSuccess && state != ncclInProgress)
+        ret = state;
+    return starlin__comm_nccl_status(ret, comm->comm, "running an allreduce");
+}
+
+static starlin_status_t nccl_check(starlin__comm_t *base)
+{
+    starlin__comm_nccl_t *comm = (starlin__comm_nccl_t *)base;
+    /* whoever has the lock looks at the same errors */
+    if (pthread_mutex_trylock(&comm->lock) != 0)
+        return STARLIN_SUCCESS;
+    starlin_status_t status = health(comm);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
 static starlin_status_t nccl_test(starlin__comm_t *base, starlin__allreduce_t *request, bool *done_p)
 {
     starlin__comm_nccl_t *comm = (starlin__comm_nccl_t *)base;
-    ncclResult_t state = ncclSuccess, ret = ncclSuccess;
-    starlin_status_t status = STARLIN_SUCCESS;
     pthread_mutex_lock(&comm->lock);
-    if (comm->comm == NULL)
-        status = starlin__error(STARLIN_ERR_COMM, "the communicator was aborted");
-    else
-        ret = ncclCommGetAsyncError(comm->comm, &state);
-    if (ret == ncclSuccess && state != ncclInProgress)
-        ret = state;
-    if (ret != ncclSuccess)
-        status = starlin__comm_nccl_status(ret, comm->comm, "running an allreduce");
+    starlin_status_t status = health(comm);
     pthread_mutex_unlock(&comm->lock);
     STARLIN__FORWARD(status);
     return base->device->ops->event_query(base->device, request->done, done_p);
@@ -262,5 +276,6 @@ const starlin__comm_ops_t starlin__comm_nccl_ops = {
     .buffer_free = starlin__comm_nccl_buffer_free,
     .buffer_register = starlin__comm_nccl_buffer_register,
     .buffer_deregister = starlin__comm_nccl_buffer_deregister,
+    .check = nccl_check,
     .abort = nccl_abort,
 };
