@@ -26,6 +26,7 @@ only() {
 only 'cblas[a-z_0-9]*\.h|openblas[^>"]*' 'cblas[^/]*$'
 only 'cublas[^>"]*' 'cublas[^/]*$'
 only 'nccl\.h' 'nccl[^/]*$'
+only 'cuda[^>"]*' '(_cuda|_cublas|_nccl)[^/]*$|\.cuh?$'
 only 'hwloc[^>"]*' '(topology|hwloc)[^/]*$'
 only 'cupti[^>"]*' 'cupti[^/]*$'
 only 'jansson\.h' '(json|safetensors)[^/]*$|^tests/'
