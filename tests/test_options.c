@@ -8,7 +8,7 @@
 static perf_options_t options;
 static perf_error_t error;
 
-#define MAX_ARGUMENTS 16
+#define MAX_ARGUMENTS 32
 
 /* Parses "a b c" (no quoting); the pieces must live as long as the options. */
 static bool parse(const char *line)
@@ -17,7 +17,8 @@ static bool parse(const char *line)
     char *argv[MAX_ARGUMENTS] = {"starlin-perf"}, *save = NULL;
     int argc = 1;
     snprintf(copy, sizeof(copy), "%s", line);
-    for (char *piece = strtok_r(copy, " ", &save); piece != NULL; piece = strtok_r(NULL, " ", &save))
+    for (char *piece = strtok_r(copy, " ", &save); piece != NULL && argc < MAX_ARGUMENTS;
+         piece = strtok_r(NULL, " ", &save))
         argv[argc++] = piece;
     error.text[0] = '\0';
     return perf_options_parse(argc, argv, &options, &error) && perf_options_check_backends(&options, &error);

@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# The JSON of starlin-perf: every field is there, and the figures fit each other.
+# usage: perf_json.sh STARLIN_PERF
+perf=$1
+command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+timeout 100 "$perf" --comm model:gbps=0.5,latency_us=20,ranks=4 -m 1,256 -n 64 -k 64 -c "4;auto" -t f32,bf16 -i 5 -w 1 \
+    --json "$work/all.json" >"$work/out" || { cat "$work/out"; exit 1; }
+timeout 100 "$perf" -m 10 -n 4 -k 4 -c 6,4 -i 2 -w 0 --layers 3 --baselines none --check off --json "$work/few.json" \
+    >"$work/out" || { cat "$work/out"; exit 1; }
+python3 - "$work/all.json" "$work/few.json" <<'PYTHON'
+import json
+import sys
+
+everything, few = (json.load(open(path)) for path in sys.argv[1:])
+top = "schema_version ranks policy comm compute host devices starpu_version rows".split()
+fields = ("m n k dtype layers chunks time_us serial_us loop_us loop_chunks gemm_us comm_us ideal_us hidden_pct tasks "
+          "fallback wrong").split()
+for results in everything, few:
+    assert all(name in results for name in top), results.keys()
+    assert results["schema_version"] == 1 and results["ranks"] == 1 and results["devices"] == ["CPU"], results
+    for row in results["rows"]:
+        assert sorted(row) == sorted(fields), row.keys()
+        time = row["time_us"]
+        assert 0 < time["min"] <= time["median"] <= time["p99"] <= time["max"], time
+        assert time["min"] <= time["mean"] <= time["max"], time
+        assert sum(row["chunks"]) == row["m"], row
+assert everything["comm"] == "model" and everything["compute"] == "cblas"
+assert len(everything["rows"]) == 8
+for row in everything["rows"]:
+    assert row["wrong"] == 0 and row["layers"] == 1, row
+    assert row["tasks"] >= 2 * len(row["chunks"]), row
+    assert row["loop_chunks"] in (1, 2, 4, 8, 16), row
+    assert abs(row["ideal_us"] - max(row["gemm_us"], row["comm_us"])) < 1e-3, row
+    hidden = 100 * (row["serial_us"] - row["time_us"]["median"]) / min(row["gemm_us"], row["comm_us"])
+    assert row["hidden_pct"] is None or abs(row["hidden_pct"] - hidden) < 0.1 + abs(hidden) / 1e4, (row, hidden)
+    if row["m"] == 1:
+        assert row["chunks"] == [1] and row["fallback"], row
+    elif len(row["chunks"]) == 4:
+        assert row["fallback"] is None and row["chunks"] == [64] * 4, row
+row, = few["rows"]
+assert row["chunks"] == [6, 4] and row["layers"] == 3, row
+for name in "serial_us loop_us loop_chunks gemm_us comm_us ideal_us hidden_pct fallback wrong".split():
+    assert row[name] is None, (name, row)
+print("results are sound")
+PYTHON
