@@ -218,6 +218,35 @@ static void test_restrictions(unsigned nworkers)
     CHECK_EQ_INT(misplaced_tasks, 0);
 }
 
+static void open_gate(void *buffers[], void *arg)
+{
+    (void)buffers;
+    (void)arg;
+    gate = true;
+}
+
+static struct starpu_codelet opener_codelet = {.cpu_funcs = {open_gate}, .name = "opener"};
+
+/* Worker 0 is idle as far as the policy knows, yet blocked by a task pinned to it, which only another task
+ * can free: a policy that counts on worker 0 hangs. `settle`: the pinned task has begun before the other
+ * comes. */
+static void test_busy_worker(bool settle)
+{
+    const struct timespec pause = {.tv_nsec = 300000};
+    for (int i = 0; i < 200; i++) {
+        gate = false;
+        nanosleep(&pause, NULL); /* all are idle */
+        struct starpu_task *task = starpu_task_create();
+        task->cl = &gate_codelet;
+        task->execute_on_a_specific_worker = 1;
+        CHECK_EQ_INT(starpu_task_submit(task), 0);
+        if (settle)
+            nanosleep(&pause, NULL);
+        submit(&opener_codelet, NULL, 0);
+        starpu_task_wait_for_all();
+    }
+}
+
 /* A context of its own with the same policy, which loses a worker and gets it back while it works. */
 static void test_contexts(unsigned nworkers)
 {
@@ -255,8 +284,11 @@ int main(void)
         if (ncpus == 1)
             test_order();
         test_restrictions((unsigned)ncpus);
-        if (ncpus > 1)
+        if (ncpus > 1) {
+            test_busy_worker(true);
+            test_busy_worker(false);
             test_contexts((unsigned)ncpus);
+        }
         starpu_shutdown();
     }
     return CHECK_RESULT();

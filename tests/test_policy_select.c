@@ -23,6 +23,8 @@ static void expect(const char *sched, const char *fallback, const char *running)
     starpu_conf_init(&conf);
     conf.ncpus = 1;
     CHECK_STATUS(starlin__policy_begin(fallback, &conf), STARLIN_SUCCESS);
+    if (sched != NULL && strcmp(sched, "starlin") == 0)
+        CHECK(getenv("STARPU_SCHED") == NULL); /* StarPU would warn that it does not know the name */
     CHECK_EQ_INT(starpu_init(&conf), 0);
     starlin__policy_end();
     CHECK_EQ_STR(starlin__policy_running(), running);

@@ -2,11 +2,10 @@
 /* The policy `starlin`: one queue per scheduling context, ordered along the critical path by the priorities
  * that the library (or an application) gave.
  *
- * A worker that finds nothing notes that it waits, and looks at the queue again only when a push has picked
- * it: pushing wakes exactly one waiting worker, at best the one that wrote the task's data last, else one on
- * the same memory node. Invariants, under the lock: a task in a bin is either seen by the next pop of a
- * worker that runs, or a waiting worker has been woken for it; `woken` holds those that were picked and have
- * not looked yet. If such a worker starts something else first (a task pinned to it), it passes the call on.
+ * A worker that finds nothing waits: it looks at the queue again when a push has picked it. A push picks one
+ * waiting worker, at best the one that wrote the task's data last, else one on the same memory node. The
+ * picked one may be busy with what the policy does not see (a task pinned to it, another context), so a
+ * waiting worker also looks from time to time of its own accord while there are tasks: nothing starves.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <limits.h>
@@ -28,15 +27,24 @@ typedef struct writer {
     int worker;
 } writer_t;
 
+#define PATIENCE_MIN 8
+#define PATIENCE_MAX 1024
+
+typedef struct worker_state {
+    atomic_bool waiting; /* changed under the lock, read without it by the worker itself */
+    unsigned polls;      /* since it last looked; this and the next one are the worker's own */
+    unsigned patience;   /* polls until it looks uncalled; doubles while it finds nothing it may run */
+    char padding[64 - 3 * sizeof(unsigned)];
+} worker_state_t;
+
 typedef struct policy_data {
     starpu_pthread_mutex_t lock;
     starlin__queue_t queue;
-    /* set and cleared under the lock, read without it by the worker itself */
-    atomic_bool waiting[STARPU_NMAXWORKERS];
-    atomic_bool woken[STARPU_NMAXWORKERS];
+    atomic_uint ntasks;         /* in the queue */
     starlin__workers_t members; /* workers of the context; only these wait */
     unsigned nworkers;          /* one more than the highest of them so far */
     writer_t writers[WRITERS];
+    worker_state_t workers[STARPU_NMAXWORKERS];
 } policy_data_t;
 
 /* Place of the next task in the order of submission. */
@@ -60,15 +68,15 @@ static void unlock(policy_data_t *data)
     STARPU_PTHREAD_MUTEX_UNLOCK(&data->lock);
 }
 
-/* Gets a worker to call pop. Where StarPU was built with blocking drivers it may be asleep; without the lock.
- */
-static void rouse(int worker)
+/* Gets a worker to call pop; without the lock. Idle workers poll unless StarPU was built with blocking
+ * drivers; there, false means that this one was not asleep. */
+static bool rouse(int worker)
 {
 #ifndef STARPU_NON_BLOCKING_DRIVERS
-    if (worker != NOBODY)
-        starpu_wake_worker_relax_light(worker);
+    return starpu_wake_worker_relax_light(worker) != 0;
 #else
     (void)worker;
+    return true;
 #endif
 }
 
@@ -97,39 +105,36 @@ static int last_writer(policy_data_t *data, const struct starpu_task *task)
     return NOBODY;
 }
 
-static bool is_candidate(policy_data_t *data, const starlin__bin_t *bin, int worker)
+static bool is_candidate(const policy_data_t *data, const starlin__workers_t *workers, int worker)
 {
-    return atomic_load_explicit(&data->waiting[worker], memory_order_relaxed) &&
-           starlin__workers_has(&bin->workers, (unsigned)worker);
+    return atomic_load_explicit(&data->workers[worker].waiting, memory_order_relaxed) &&
+           starlin__workers_has(workers, (unsigned)worker);
 }
 
-/* The waiting worker that suits the task best. */
-static int pick(policy_data_t *data, const starlin__bin_t *bin, const struct starpu_task *task)
+/* The waiting worker of the set that suits best a task whose data was written by `writer`. */
+static int best_waiting(const policy_data_t *data, const starlin__workers_t *workers, int writer)
 {
-    int writer = last_writer(data, task);
-    if (writer != NOBODY && is_candidate(data, bin, writer))
+    int best = NOBODY;
+    if (writer != NOBODY && is_candidate(data, workers, writer))
         return writer;
-    int chosen = NOBODY;
     for (int worker = 0; worker < (int)data->nworkers; worker++) {
-        if (!is_candidate(data, bin, worker))
+        if (!is_candidate(data, workers, worker))
             continue;
         if (writer == NOBODY || starpu_worker_get_memory_node((unsigned)worker) ==
                                     starpu_worker_get_memory_node((unsigned)writer))
             return worker;
-        if (chosen == NOBODY)
-            chosen = worker;
+        if (best == NOBODY)
+            best = worker;
     }
-    return chosen;
+    return best;
 }
 
-/* Calls one worker for a task that was added to a bin; the caller rouses it after unlocking. */
-static int wake_for(policy_data_t *data, const starlin__bin_t *bin, const struct starpu_task *task)
+/* Ends the waiting of one worker, which the caller rouses after unlocking. */
+static int pick(policy_data_t *data, const starlin__workers_t *workers, int writer)
 {
-    int worker = pick(data, bin, task);
-    if (worker != NOBODY) {
-        atomic_store_explicit(&data->woken[worker], true, memory_order_relaxed);
-        atomic_store_explicit(&data->waiting[worker], false, memory_order_release);
-    }
+    int worker = best_waiting(data, workers, writer);
+    if (worker != NOBODY)
+        atomic_store_explicit(&data->workers[worker].waiting, false, memory_order_release);
     return worker;
 }
 
@@ -142,24 +147,29 @@ static int push(struct starpu_task *task)
 {
     policy_data_t *data = data_of(task->sched_ctx);
     lock(data);
-    const starlin__bin_t *bin = starlin__queue_push(&data->queue, task);
-    int worker = wake_for(data, bin, task);
+    starlin__workers_t workers = starlin__queue_push(&data->queue, task)->workers;
+    atomic_fetch_add_explicit(&data->ntasks, 1, memory_order_relaxed);
+    int writer = last_writer(data, task);
+    int worker = pick(data, &workers, writer);
     starpu_push_task_end(task); /* the task may be gone once the lock is */
     unlock(data);
-    rouse(worker);
+    while (worker != NOBODY && !rouse(worker)) {
+        lock(data);
+        worker = pick(data, &workers, writer);
+        unlock(data);
+    }
     return 0;
 }
 
 /* StarPU refuses the task on this worker (its can_execute, or an implementation that is missing): only the
- * others see it from now on. A task that nobody is left for is open to everyone again, and workers
- * keep trying instead of waiting. */
+ * others see it from now on. A task that nobody is left for is open to everyone again. */
 static int refuse(policy_data_t *data, starlin__workers_t workers, struct starpu_task *task,
                   unsigned refusing)
 {
     starlin__workers_remove(&workers, refusing);
     for (unsigned i = 0; i < STARLIN__WORKER_WORDS; i++)
         workers.words[i] &= data->members.words[i];
-    return wake_for(data, starlin__queue_push_for(&data->queue, task, &workers), task);
+    return pick(data, &starlin__queue_push_for(&data->queue, task, &workers)->workers, NOBODY);
 }
 
 /* The first task that the worker may run. Fills `roused` with workers to rouse after unlocking. */
@@ -191,21 +201,35 @@ static struct starpu_task *take(policy_data_t *data, unsigned worker, starlin__w
     return found;
 }
 
+/* A waiting worker that nobody has called: is it time to look all the same? */
+static bool loses_patience(policy_data_t *data, worker_state_t *state)
+{
+    if (atomic_load_explicit(&data->ntasks, memory_order_relaxed) == 0 || ++state->polls < state->patience)
+        return false;
+    if (state->patience < PATIENCE_MAX)
+        state->patience *= 2;
+    return true;
+}
+
 static struct starpu_task *pop(unsigned context)
 {
     policy_data_t *data = data_of(context);
     unsigned worker = (unsigned)starpu_worker_get_id_check();
-    if (atomic_load_explicit(&data->waiting[worker], memory_order_acquire))
-        return NULL; /* nobody has called since it last looked */
+    worker_state_t *state = &data->workers[worker];
+    if (atomic_load_explicit(&state->waiting, memory_order_acquire) && !loses_patience(data, state))
+        return NULL;
 
     starlin__workers_t roused = {{0}};
+    state->polls = 0;
     lock(data);
-    atomic_store_explicit(&data->woken[worker], false, memory_order_relaxed);
     struct starpu_task *task = take(data, worker, &roused);
-    if (task != NULL)
+    if (task != NULL) {
         note_writer(data, task, (int)worker);
-    else if (data->queue.bins[0].first == NULL && starlin__workers_has(&data->members, worker))
-        atomic_store_explicit(&data->waiting[worker], true, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&data->ntasks, 1, memory_order_relaxed);
+        state->patience = PATIENCE_MIN;
+    }
+    bool waits = task == NULL && starlin__workers_has(&data->members, worker);
+    atomic_store_explicit(&state->waiting, waits, memory_order_relaxed);
     unsigned nworkers = data->nworkers;
     unlock(data);
     for (unsigned other = 0; other < nworkers; other++)
@@ -214,37 +238,14 @@ static struct starpu_task *pop(unsigned context)
     return task;
 }
 
-/* Calls one waiting worker for each bin that has a task. */
-static void pass_on(policy_data_t *data)
-{
-    int called[STARLIN__QUEUE_BINS];
-    lock(data);
-    unsigned nbins = data->queue.nbins;
-    for (unsigned i = 0; i < nbins; i++) {
-        const starlin__bin_t *bin = &data->queue.bins[i];
-        called[i] = bin->first != NULL ? wake_for(data, bin, bin->first) : NOBODY;
-    }
-    unlock(data);
-    for (unsigned i = 0; i < nbins; i++)
-        rouse(called[i]);
-}
-
-static void task_starts(struct starpu_task *task, unsigned context)
-{
-    policy_data_t *data = data_of(context);
-    int worker = starpu_worker_get_id();
-    (void)task;
-    if (worker >= 0 && atomic_exchange_explicit(&data->woken[worker], false, memory_order_relaxed))
-        pass_on(data);
-}
-
 static void add_workers(unsigned context, int *workers, unsigned nworkers)
 {
     policy_data_t *data = data_of(context);
     lock(data);
     for (unsigned i = 0; i < nworkers; i++) {
         starlin__workers_add(&data->members, (unsigned)workers[i]);
-        atomic_store(&data->waiting[workers[i]], false);
+        atomic_store(&data->workers[workers[i]].waiting, false);
+        data->workers[workers[i]].patience = PATIENCE_MIN;
         if ((unsigned)workers[i] >= data->nworkers)
             data->nworkers = (unsigned)workers[i] + 1;
     }
@@ -262,11 +263,9 @@ static void remove_workers(unsigned context, int *workers, unsigned nworkers)
     lock(data);
     for (unsigned i = 0; i < nworkers; i++) {
         starlin__workers_remove(&data->members, (unsigned)workers[i]);
-        atomic_store(&data->waiting[workers[i]], false);
-        atomic_store(&data->woken[workers[i]], false);
+        atomic_store(&data->workers[workers[i]].waiting, false);
     }
     unlock(data);
-    pass_on(data); /* one of them may have been called */
 }
 
 static void init(unsigned context)
@@ -298,7 +297,6 @@ const struct starpu_sched_policy starlin__policy = {
     .submit_hook = submit,
     .push_task = push,
     .pop_task = pop,
-    .pre_exec_hook = task_starts,
     .policy_name = STARLIN__POLICY_NAME,
     .policy_description = "by priority along the critical path, equal ones in order of submission",
     .worker_type = STARPU_WORKER_LIST,
