@@ -68,15 +68,17 @@ static void unlock(policy_data_t *data)
     STARPU_PTHREAD_MUTEX_UNLOCK(&data->lock);
 }
 
-/* Gets a worker to call pop; without the lock. Idle workers poll unless StarPU was built with blocking
- * drivers; there, false means that this one was not asleep. */
+/* Gets a worker to call pop; without the lock. Does that settle it? Idle workers poll unless StarPU was built
+ * with blocking drivers; there, nobody looks of his own accord, so one worker that may be busy is not enough.
+ */
 static bool rouse(int worker)
 {
-#ifndef STARPU_NON_BLOCKING_DRIVERS
-    return starpu_wake_worker_relax_light(worker) != 0;
-#else
+#ifdef STARPU_NON_BLOCKING_DRIVERS
     (void)worker;
     return true;
+#else
+    starpu_wake_worker_relax_light(worker);
+    return false;
 #endif
 }
 
