@@ -50,7 +50,7 @@ static bool open_file(perf_safetensors_t *file, uint64_t *file_nbytes_p, perf_er
 
 static bool read_header(perf_safetensors_t *file, perf_error_t *error)
 {
-    uint64_t file_nbytes;
+    uint64_t file_nbytes = 0;
     unsigned char raw[LENGTH_NBYTES];
     if (!open_file(file, &file_nbytes, error))
         return false;

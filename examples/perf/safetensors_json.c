@@ -83,7 +83,7 @@ static bool parse_offsets(const perf_safetensors_t *file, perf_tensor_t *tensor,
 static bool parse_tensor(const perf_safetensors_t *file, perf_tensor_t *tensor, const json_t *entry,
                          perf_error_t *error)
 {
-    uint64_t nbytes;
+    uint64_t nbytes = 0;
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     if (!json_is_object(entry))
         return perf_error_set(error, "%s: tensor '%.128s' is not an object", file->path, tensor->name);
