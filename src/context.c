@@ -217,6 +217,7 @@ static starlin_status_t open_compute(starlin_context_t *context)
     if (on_device) {
         if (!context->owns_starpu)
             gpu = (unsigned)starpu_worker_get_devid(starpu_worker_get_by_type(STARPU_CUDA_WORKER, 0));
+        starlin__workers_attach();
         STARLIN__FORWARD(starlin__device_cuda->create(gpu, &context->device));
         for (int i = 0; i < 2; i++)
             STARLIN__FORWARD(context->device->ops->event_create(context->device, &context->stream_end[i]));

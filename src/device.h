@@ -42,6 +42,10 @@ typedef struct starlin__device_ops {
     starlin_status_t (*event_wait)(starlin__device_t *device, starlin__event_t *event,
                                    starlin__stream_t stream);
     starlin_status_t (*event_query)(starlin__device_t *device, starlin__event_t *event, bool *passed_p);
+    /* A stream of the caller's (a cudaStream_t): our streams' later work waits for all that is in it so far;
+     * its later work waits for the event's last record. No host wait. */
+    starlin_status_t (*join)(starlin__device_t *device, void *foreign);
+    starlin_status_t (*event_wait_foreign)(starlin__device_t *device, starlin__event_t *event, void *foreign);
     starlin_status_t (*synchronize)(starlin__device_t *device); /* both streams, host wait (spins) */
 } starlin__device_ops_t;
 

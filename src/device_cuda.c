@@ -268,6 +268,32 @@ static starlin_status_t event_wait(starlin__device_t *device, starlin__event_t *
     return starlin__device_cuda_status(error, "making a stream wait for an event");
 }
 
+static starlin_status_t join(starlin__device_t *device, void *foreign)
+{
+    cudaEvent_t event;
+    cudaError_t error;
+
+    STARLIN__FORWARD(starlin__device_cuda_enter(device));
+    error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    if (error == cudaSuccess) {
+        error = cudaEventRecord(event, (cudaStream_t)foreign);
+        for (int i = 0; i < 2 && error == cudaSuccess; i++)
+            error = cudaStreamWaitEvent(starlin__device_cuda_stream(device, (starlin__stream_t)i), event, 0);
+        /* CUDA frees it when it has been reached */
+        cudaEventDestroy(event);
+    }
+    starlin__device_cuda_leave(device);
+    return starlin__device_cuda_status(error, "waiting for a caller's stream");
+}
+
+static starlin_status_t event_wait_foreign(starlin__device_t *device, starlin__event_t *event, void *foreign)
+{
+    STARLIN__FORWARD(starlin__device_cuda_enter(device));
+    cudaError_t error = cudaStreamWaitEvent((cudaStream_t)foreign, (cudaEvent_t)event, 0);
+    starlin__device_cuda_leave(device);
+    return starlin__device_cuda_status(error, "making a caller's stream wait");
+}
+
 static starlin_status_t event_query(starlin__device_t *device, starlin__event_t *event, bool *passed_p)
 {
     STARLIN__FORWARD(starlin__device_cuda_enter(device));
@@ -313,6 +339,8 @@ static const starlin__device_ops_t ops = {
     .event_record = event_record,
     .event_wait = event_wait,
     .event_query = event_query,
+    .join = join,
+    .event_wait_foreign = event_wait_foreign,
     .synchronize = device_synchronize,
 };
 

@@ -331,21 +331,11 @@ starlin_status_t starlin_matrix_from_handles(starlin_context_t *context, const s
     return STARLIN_SUCCESS;
 }
 
-static void wait_inflight(starlin_matrix_t *matrix)
-{
-    starlin_context_t *context = matrix->context;
-
-    pthread_mutex_lock(&context->lock);
-    while (matrix->inflight > 0)
-        pthread_cond_wait(&context->idle, &context->lock);
-    pthread_mutex_unlock(&context->lock);
-}
-
 void starlin_matrix_destroy(starlin_matrix_t *matrix)
 {
     if (matrix == NULL)
         return;
-    wait_inflight(matrix);
+    (void)starlin__matrix_wait_launched(matrix);
     if (matrix->events != NULL)
         (void)starlin__context_synchronize(matrix->context);
     for (size_t i = 0; matrix->owns_handles && i < matrix->nchunks; i++)

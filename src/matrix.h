@@ -49,6 +49,10 @@ void starlin__rows_text(const int64_t *rows, size_t nchunks, char *text, size_t 
 starlin_status_t starlin__matrix_create_like(const starlin_matrix_t *model, starlin_dtype_t dtype,
                                              starlin_matrix_t **matrix_p);
 
+/* Waits until the tasks of all operators that use the matrix have ended (on a device: are launched), and
+ * returns the last such operator's sequence number. */
+uint64_t starlin__matrix_wait_launched(starlin_matrix_t *matrix);
+
 /* starlin_matrix_wrap() for memory in either space. */
 starlin_status_t starlin__matrix_wrap(starlin_context_t *context, const starlin_chunking_t *chunking,
                                       void *data, const starlin_matrix_layout_t *layout,

@@ -13,7 +13,7 @@ static bool goes_through_starpu(const starlin_matrix_t *matrix)
     return matrix->exposed || matrix->space == STARLIN__HOST;
 }
 
-static starlin_status_t wait_operators(starlin_matrix_t *matrix)
+uint64_t starlin__matrix_wait_launched(starlin_matrix_t *matrix)
 {
     starlin_context_t *context = matrix->context;
     uint64_t sequence;
@@ -23,9 +23,16 @@ static starlin_status_t wait_operators(starlin_matrix_t *matrix)
         pthread_cond_wait(&context->idle, &context->lock);
     sequence = matrix->last_sequence;
     pthread_mutex_unlock(&context->lock);
+    return sequence;
+}
+
+static starlin_status_t wait_operators(starlin_matrix_t *matrix)
+{
+    uint64_t sequence = starlin__matrix_wait_launched(matrix);
+
     if (matrix->events != NULL)
-        STARLIN__FORWARD(starlin__context_synchronize(context));
-    return starlin__context_failure(context, sequence);
+        STARLIN__FORWARD(starlin__context_synchronize(matrix->context));
+    return starlin__context_failure(matrix->context, sequence);
 }
 
 static starlin_status_t acquire(starlin_matrix_t *matrix, size_t i, enum starpu_data_access_mode mode)

@@ -38,6 +38,9 @@ void starlin__allreduce_insert(starlin__chunk_op_t *op);
 void starlin__cast_insert(starlin__chunk_op_t *op);
 void starlin__retire_insert(starlin__chunk_op_t *op);
 
+/* Once, when the workers run. */
+void starlin__workers_attach(void);
+
 /* A record from the context's pool, counted as in flight; NULL when out of memory. */
 starlin__chunk_op_t *starlin__chunk_op_acquire(starlin_context_t *context);
 /* Gives back a record that no task was inserted for. */

@@ -2,7 +2,8 @@
 /* The registry of baselines. */
 #include "baseline.h"
 
-static const perf_baseline_ops_t *const registry[] = {&perf_baseline_host_ops, NULL};
+static const perf_baseline_ops_t *const registry[] = {&perf_baseline_host_ops, &perf_baseline_device_ops,
+                                                      NULL};
 
 const perf_baseline_ops_t *perf_baseline_find(const starlin_context_t *context)
 {

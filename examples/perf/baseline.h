@@ -38,6 +38,6 @@ struct perf_baseline {
 /* The table that fits the context's backends, or NULL: nothing is measured then. */
 const perf_baseline_ops_t *perf_baseline_find(const starlin_context_t *context);
 
-extern const perf_baseline_ops_t perf_baseline_host_ops;
+extern const perf_baseline_ops_t perf_baseline_host_ops, perf_baseline_device_ops;
 
 #endif

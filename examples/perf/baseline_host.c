@@ -137,6 +137,7 @@ static starlin_status_t cast(baseline_host_t *host)
     starlin__cast_t whole = {.src = starlin_matrix_data(host->partial),
                              .dst = starlin_matrix_data(host->y),
                              .count = (size_t)(host->problem->m * host->problem->n),
+                             .src_dtype = host->sum_dtype,
                              .dtype = host->problem->dtype};
     return host->context->compute->ops->cast(host->context->compute, 0, &whole);
 }

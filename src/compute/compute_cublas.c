@@ -247,17 +247,18 @@ static starlin_status_t cublas_cast(starlin__compute_t *base, unsigned worker, c
     cudaStream_t stream = starlin__device_cuda_stream(base->device, STARLIN__STREAM_COMPUTE);
     cudaError_t error = cudaSuccess;
     (void)worker;
-    if (cast->dtype == STARLIN_F64)
-        return starlin__error(STARLIN_ERR_INVALID, "a cast goes from f32 to f32, f16 or bf16, not to f64");
-    if (cast->count == 0)
+    if (cast->dtype != cast->src_dtype && (cast->src_dtype != STARLIN_F32 || cast->dtype == STARLIN_F64))
+        return starlin__error(STARLIN_ERR_INVALID, "cast from %s to %s", starlin_dtype_name(cast->src_dtype),
+                              starlin_dtype_name(cast->dtype));
+    if (cast->count == 0 || cast->dst == cast->src)
         return STARLIN_SUCCESS;
     STARLIN__FORWARD(starlin__device_cuda_enter(base->device));
-    if (cast->dtype != STARLIN_F32)
+    if (cast->dtype == cast->src_dtype)
+        error = cudaMemcpyAsync(cast->dst, cast->src, cast->count * starlin_dtype_nbytes(cast->dtype),
+                                cudaMemcpyDeviceToDevice, stream);
+    else
         error = (cudaError_t)starlin__cast_launch(cast->src, cast->dst, cast->count,
                                                   cast->dtype == STARLIN_BF16, stream);
-    else if (cast->dst != (const void *)cast->src)
-        error = cudaMemcpyAsync(cast->dst, cast->src, cast->count * sizeof(float), cudaMemcpyDeviceToDevice,
-                                stream);
     starlin__device_cuda_leave(base->device);
     return starlin__device_cuda_status(error, "launching a cast");
 }
