@@ -57,43 +57,56 @@ starlin_status_t starlin__report_spans(starlin_context_t *context, starlin__span
     return STARLIN_SUCCESS;
 }
 
-starlin_status_t starlin_report_create(starlin_context_t *context, const starlin_report_options_t *options,
-                                       starlin_report_t **report_p)
+static starlin_status_t options_read(const starlin_report_options_t *options, starlin_report_options_t *given)
 {
-    starlin_report_options_t given = STARLIN_REPORT_OPTIONS_INIT;
-    if (context == NULL || report_p == NULL)
-        return starlin__error(STARLIN_ERR_INVALID, "report: %s is NULL",
-                              context == NULL ? "context" : "report_p");
-    if (options != NULL) {
-        if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof given)
-            return starlin__error(STARLIN_ERR_INVALID, "report: options.struct_size is %zu, expected %zu",
-                                  options->struct_size, sizeof given);
-        memcpy(&given, options, options->struct_size);
-    }
-    if (!(given.gemm_us >= 0) || !(given.comm_us >= 0) || !(given.launch_us >= 0))
+    *given = (starlin_report_options_t)STARLIN_REPORT_OPTIONS_INIT;
+    if (options == NULL)
+        return STARLIN_SUCCESS;
+    if (options->struct_size < sizeof(size_t) || options->struct_size > sizeof *given)
+        return starlin__error(STARLIN_ERR_INVALID, "report: options.struct_size is %zu, expected %zu",
+                              options->struct_size, sizeof *given);
+    memcpy(given, options, options->struct_size);
+    if (!(given->gemm_us >= 0) || !(given->comm_us >= 0) || !(given->launch_us >= 0))
         return starlin__error(STARLIN_ERR_INVALID,
                               "report: a time is negative (gemm_us %g, comm_us %g, launch_us %g)",
-                              given.gemm_us, given.comm_us, given.launch_us);
-    starlin__span_t *spans = NULL;
-    size_t nspans = 0;
-    STARLIN__FORWARD(starlin__report_spans(context, &spans, &nspans));
-    if (nspans == 0) {
-        starlin__free(spans);
+                              given->gemm_us, given->comm_us, given->launch_us);
+    return STARLIN_SUCCESS;
+}
+
+starlin_status_t starlin__report_from(starlin_context_t *context, const starlin_report_options_t *options,
+                                      const starlin__span_t *spans, size_t nspans, const double *arrival_us,
+                                      starlin_report_t **report_p)
+{
+    starlin_report_options_t given;
+    char configuration[1024];
+    STARLIN__FORWARD(options_read(options, &given));
+    if (nspans == 0)
         return starlin__error(STARLIN_ERR_INVALID, "report: nothing was recorded (recording is %s)",
                               starlin__timeline_enabled(context->timeline) ? "on" : "off");
-    }
-    char configuration[1024];
     starlin__report_configuration(context, configuration, sizeof configuration);
     starlin__report_input_t input = {
         .spans = spans,
         .nspans = nspans,
+        .arrival_us = arrival_us,
         .operators_per_step = given.operators_per_step,
         .gemm_us = given.gemm_us,
         .comm_us = given.comm_us,
         .launch_us = given.launch_us > 0 ? given.launch_us : DEFAULT_LAUNCH_US,
         .configuration = configuration,
         .fallback = given.chunking != NULL ? starlin_chunking_fallback(given.chunking) : NULL};
-    starlin_status_t status = starlin__report_make(&input, report_p);
+    return starlin__report_make(&input, report_p);
+}
+
+starlin_status_t starlin_report_create(starlin_context_t *context, const starlin_report_options_t *options,
+                                       starlin_report_t **report_p)
+{
+    if (context == NULL || report_p == NULL)
+        return starlin__error(STARLIN_ERR_INVALID, "report: %s is NULL",
+                              context == NULL ? "context" : "report_p");
+    starlin__span_t *spans = NULL;
+    size_t nspans = 0;
+    STARLIN__FORWARD(starlin__report_spans(context, &spans, &nspans));
+    starlin_status_t status = starlin__report_from(context, options, spans, nspans, NULL, report_p);
     starlin__free(spans);
     return status;
 }
