@@ -64,7 +64,9 @@ static void span_lag(const starlin__report_work_t *work, starlin__work_span_t *o
         double patient_us = fmin(from_us + launch_us, one->start_us);
         one->core_us = starlin__union_between(&work->gemm, patient_us, one->start_us);
     } else {
-        double ready_us = fmax(from_us, one->ready_us);
+        /* where nobody recorded when it became ready, a short gap is launch latency */
+        bool unknown = one->ready_us >= one->start_us;
+        double ready_us = fmax(from_us, unknown ? one->start_us - launch_us : one->ready_us);
         double patient_us = fmin(fmax(ready_us, one->launch_us + launch_us), one->start_us);
         one->idle_us = ready_us - from_us;
         one->core_us = starlin__union_between(&work->comm, patient_us, one->start_us);

@@ -305,8 +305,7 @@ typedef enum starlin_cause {
 STARLIN_API const char *starlin_cause_name(starlin_cause_t cause);
 STARLIN_API const char *starlin_cause_text(starlin_cause_t cause);
 
-/* Figures of one step, or their means over the steps. The parts add up: the sum of exposed_us is
- * time_us - ideal_us. */
+/* Figures of one step, or their means over the steps. The sum of exposed_us is time_us - ideal_us. */
 typedef struct starlin_report_step {
     uint64_t first_sequence; /* the operators of the step, counted from 1 in a context */
     uint64_t noperators;
@@ -371,8 +370,7 @@ typedef struct starlin_report_options {
         .struct_size = sizeof(starlin_report_options_t)                                                      \
     }
 
-/* Switches recording on or off; off at first. The newest spans are kept (a fixed number, made at context
- * creation). Local; costs well under a microsecond per task while on. */
+/* Switches recording of the newest tasks on or off; off at first. Local; under a microsecond per task. */
 STARLIN_API starlin_status_t starlin_report_enable(starlin_context_t *context, bool enabled);
 
 /* Forgets what was recorded. Local. */
