@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every scheduling policy that StarPU lists, and ours: exact results, and the same bits under all of them.
+ * One context after another in one process. */
+#define _POSIX_C_SOURCE 200809L
+#include <starpu.h>
+#include <starpu_scheduler.h>
+
+#include "check.h"
+#include "linear.h"
+#include "policy/policy.h"
+#include "world.h"
+
+/* All dtypes and reductions under the policy that runs; the hash of all results. */
+static uint64_t run_all(starlin_context_t *context)
+{
+    uint64_t hash = STARLIN__HASH_INIT;
+
+    for (int dtype = 0; dtype < 4; dtype++) {
+        for (int reduction = 0; reduction < 2; reduction++) {
+            linear_t linear = {.context = context,
+                               .m = 37,
+                               .n = 19,
+                               .k = 23,
+                               .dtype = (starlin_dtype_t)dtype,
+                               .reduction = (starlin_reduction_t)reduction,
+                               .count = 5};
+            CHECK_STATUS(linear_open(&linear), STARLIN_SUCCESS);
+            if (linear.y == NULL)
+                return 0;
+            CHECK_EQ_INT(starlin_chunking_count(linear.rows), 5);
+            for (int i = 0; i < 3; i++)
+                CHECK_STATUS(linear_submit(&linear), STARLIN_SUCCESS);
+            CHECK_STATUS(starlin_context_wait(context), STARLIN_SUCCESS);
+            CHECK_EQ_INT(linear_wrong(&linear), 0);
+            hash = starlin__hash(hash, linear.y_data,
+                                 (size_t)(linear.m * linear.n) *
+                                     starlin_dtype_nbytes((starlin_dtype_t)dtype));
+            linear_close(&linear);
+        }
+    }
+    return hash;
+}
+
+/* Policies that cannot run here say so before anything starts. */
+static const char *unfit(const char *name)
+{
+    if (strcmp(name, "graph_test") == 0)
+        return "holds all tasks back until the program calls starpu_do_schedule()";
+    if (strcmp(name, "peager") == 0 || strcmp(name, "pheft") == 0)
+        return "for parallel tasks; needs combined workers";
+    return NULL;
+}
+
+static void run_policy(const char *name, uint64_t *first_hash)
+{
+    double start_us = starlin__now_us();
+    starlin_context_t *context;
+    starlin_context_info_t info;
+    uint64_t hash;
+
+    setenv("STARPU_SCHED", name, 1);
+    context = world_context(60000);
+    if (context == NULL)
+        return;
+    CHECK_STATUS(starlin_context_get_info(context, &info), STARLIN_SUCCESS);
+    CHECK_EQ_STR(info.policy, name);
+    hash = run_all(context);
+    CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);
+    if (*first_hash == 0)
+        *first_hash = hash;
+    CHECK(hash == *first_hash);
+    if (world_rank == 0)
+        printf("%-28s %016llx %7.0f ms\n", name, (unsigned long long)hash,
+               (starlin__now_us() - start_us) / 1e3);
+    fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+    struct starpu_sched_policy **policy = starpu_sched_get_predefined_policies();
+    uint64_t first_hash = 0;
+
+    world_begin(&argc, &argv);
+    if (argc > 1) {
+        for (int i = 1; i < argc; i++)
+            run_policy(argv[i], &first_hash);
+        return world_end();
+    }
+    run_policy(STARLIN__POLICY_NAME, &first_hash);
+    for (; *policy != NULL; policy++) {
+        const char *name = (*policy)->policy_name, *reason;
+        if (name == NULL)
+            continue;
+        reason = unfit(name);
+        if (reason == NULL)
+            run_policy(name, &first_hash);
+        else if (world_rank == 0)
+            printf("%-28s skipped: %s\n", name, reason);
+    }
+    return world_end();
+}
