@@ -11,7 +11,7 @@ typedef struct linear {
     int64_t m, n, k; /* k: over all ranks */
     starlin_dtype_t dtype;
     starlin_reduction_t reduction;
-    size_t count;                   /* chunks; 0: auto */
+    size_t count;                     /* chunks; 0: auto */
     int (*x_value)(int64_t, int64_t); /* NULL: problem_x, problem_w */
     int (*w_value)(int64_t, int64_t);
     /* made by linear_open() */
