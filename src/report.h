@@ -21,4 +21,8 @@ typedef struct starlin__report_input {
 /* ERR_INVALID: no spans, a time that is not finite, or a span that ends before it starts. */
 starlin_status_t starlin__report_make(const starlin__report_input_t *input, starlin_report_t **report_p);
 
+/* A table of several reports for people, one line each; as starlin_report_print(). */
+size_t starlin__report_compare(const char *const *titles, const starlin_report_t *const *reports, size_t n,
+                               char *text, size_t nbytes);
+
 #endif

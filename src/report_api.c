@@ -30,10 +30,10 @@ starlin_status_t starlin_report_reset(starlin_context_t *context)
 void starlin__report_configuration(const starlin_context_t *context, char *text, size_t nbytes)
 {
     const starlin_context_info_t *info = &context->info;
-    snprintf(text, nbytes, "%s + %s on %s, policy %s, StarPU %s%s, %u worker%s x %u BLAS threads, %s, %s",
+    snprintf(text, nbytes, "%s + %s on %s, policy %s, StarPU %s%s, %u worker%s x %u BLAS thread%s, %s, %s",
              info->compute, info->comm, info->device, info->policy, info->starpu_version,
              info->adopted ? " (adopted)" : "", info->nworkers, info->nworkers == 1 ? "" : "s",
-             info->nblas_threads, info->binding, info->host);
+             info->nblas_threads, info->nblas_threads == 1 ? "" : "s", info->binding, info->host);
 }
 
 starlin_status_t starlin__report_spans(starlin_context_t *context, starlin__span_t **spans_p,

@@ -140,7 +140,7 @@ function showReport(g) {
   if (data.groups.length > 1) aside.append(element('h2', group.title));
   if (!report) { aside.append(element('p', 'This timeline has no report.', 'small')); return; }
   const mean = report.mean, beyond = mean.time - mean.ideal;
-  aside.append(element('div', percent(mean.hidden), 'big'), element('div', 'of the communication is hidden', 'small'), bar(mean));
+  aside.append(element('div', percent(mean.hidden), 'big'), element('div', 'of the communication is hidden' + (mean.hidden < -0.05 ? ': slower than one after the other' : ''), 'small'), bar(mean));
   aside.append(table(['Time', 'mean', 'of time'], [
     ['step', time(mean.time), '100 %'], ['ideal', time(mean.ideal), percent(100 * mean.ideal / mean.time)],
     ['gemm alone', time(mean.gemm), ''], ['communication alone', time(mean.comm), ''], ['both at once', time(mean.beside), percent(100 * mean.beside / mean.time)]], 'Times'));

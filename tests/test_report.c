@@ -100,6 +100,13 @@ static void test_waited_for_core(void)
     CHECK_EQ_INT(starlin_report_print(report, cut, sizeof cut), length);
     CHECK_EQ_INT(strlen(cut), sizeof cut - 1);
     CHECK_EQ_INT(starlin_report_print(report, NULL, 0), length);
+
+    const char *titles[] = {"eager", "starlin"};
+    const starlin_report_t *reports[] = {report, report};
+    length = starlin__report_compare(titles, reports, 2, text, sizeof text);
+    CHECK_EQ_INT(length, strlen(text));
+    CHECK_CONTAINS(
+        text, "starlin        260.0    1.000        200.0    -20.0         60.0  waited for SMs or a core");
     starlin_report_destroy(report);
 }
 
@@ -163,6 +170,31 @@ static void test_small_causes(void)
     starlin_report_destroy(report);
 }
 
+/* Up to launch_us a late start is launch latency, beyond it a wait; for a gemm whose readiness nobody
+ * recorded beyond it an idle gap. */
+static void test_patience(void)
+{
+    starlin__span_t spans[] = {gemm(1, 0, 1, 1, 101), gemm(1, 1, 1, 101, 201), comm(1, 0, 101, 151, 251),
+                               comm(1, 1, 201, 251, 281)};
+    starlin__report_input_t input = {
+        .spans = spans, .nspans = 4, .gemm_us = 200, .comm_us = 130, .launch_us = 10};
+    starlin_report_t *report = make(&input);
+    CHECK_EQ_US(report->mean.exposed_us[STARLIN_CAUSE_CORE], 40);
+    CHECK_EQ_US(report->mean.exposed_us[STARLIN_CAUSE_LAUNCH], 10);
+    CHECK_EQ_US(report->mean.exposed_us[STARLIN_CAUSE_TAIL], 30);
+    CHECK_EQ_US(parts(&report->mean), 80);
+    CHECK_EQ_INT(report->collectives[0].cause, STARLIN_CAUSE_CORE);
+    starlin_report_destroy(report);
+
+    starlin__span_t gap[] = {gemm(1, 0, 1, 1, 101), gemm(1, 1, 113, 113, 213)};
+    input = (starlin__report_input_t){.spans = gap, .nspans = 2, .gemm_us = 200, .launch_us = 10};
+    report = make(&input);
+    CHECK_EQ_US(report->mean.exposed_us[STARLIN_CAUSE_LAUNCH], 10);
+    CHECK_EQ_US(report->mean.exposed_us[STARLIN_CAUSE_IDLE], 2);
+    CHECK_EQ_US(report->mean.comm_us, 0);
+    starlin_report_destroy(report);
+}
+
 /* A slow link: the collectives decide, and the first gemm is what cannot be hidden. */
 static void test_comm_bound(void)
 {
@@ -193,6 +225,9 @@ static void test_steps(void)
     CHECK_EQ_US(report->max_us, 17);
     CHECK_EQ_US(report->median_us, 16);
     CHECK_EQ_US(report->mean.time_us, 16);
+    CHECK_EQ_US(report->mean.gemm_us, 10.5);
+    CHECK_EQ_US(report->mean.comm_us, 5.5);
+    CHECK_EQ_US(report->mean.hidden_pct, 0); /* (10.5 + 5.5 - 16) / 5.5 */
     CHECK_EQ_US(report->mean.exposed_us[STARLIN_CAUSE_TAIL], 5.5);
     starlin_report_destroy(report);
 
@@ -288,6 +323,7 @@ int main(void)
     test_waited_for_core();
     test_slowdown();
     test_small_causes();
+    test_patience();
     test_comm_bound();
     test_steps();
     test_refused();

@@ -317,7 +317,7 @@ typedef struct starlin_report_step {
     double gemm_busy_us;   /* at least one gemm ran */
     double comm_busy_us;   /* at least one collective ran */
     double beside_us;      /* both */
-    double hidden_pct;     /* 100 (gemm_us + comm_us - time_us) / min(gemm_us, comm_us); 0 if that is 0 */
+    double hidden_pct;     /* 100 (gemm_us + comm_us - time) / min(gemm_us, comm_us); means: of the median */
     double gemm_slowdown;  /* factor on a gemm's time while a collective ran; 0: not known */
     double exposed_us[16]; /* by cause; GEMM, CHUNKING may be negative; QUEUE and beyond are 0 */
 } starlin_report_step_t;
