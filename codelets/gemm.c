@@ -14,13 +14,15 @@ static starlin_status_t run(starlin__chunk_op_t *op, void *buffers[])
 {
     starlin_context_t *context = op->context;
     starlin__gemm_t gemm = op->gemm;
-    size_t ldx, ldw, ldy;
+    size_t ldx = 0, ldw = 0, ldy;
 
     if (starlin__gemm_hook != NULL &&
         !starlin__gemm_hook(starlin__gemm_hook_arg, context->bootstrap->rank, op->sequence, op->chunk))
         return starlin__error(STARLIN_ERR_COMPUTE, "gemm of chunk %u failed (injected)", op->chunk);
-    gemm.x = starlin__buffer_data(buffers[0], &ldx);
-    gemm.w = starlin__buffer_data(buffers[1], &ldw);
+    if (gemm.k > 0) { /* an empty slice's handle is StarPU's void interface, which not even has an id */
+        gemm.x = starlin__buffer_data(buffers[0], &ldx);
+        gemm.w = starlin__buffer_data(buffers[1], &ldw);
+    }
     gemm.y = starlin__buffer_data(buffers[2], &ldy);
     gemm.ldx = ldx != 0 ? (int64_t)ldx : gemm.k;
     gemm.ldw = ldw != 0 ? (int64_t)ldw : gemm.k;
