@@ -105,101 +105,6 @@ static starlin_status_t open_topology(starlin_context_t *context)
     return STARLIN_SUCCESS;
 }
 
-/* One worker that uses all cores of the rank through BLAS threads, unless STARPU_NCPU asks for more workers:
- * a few large chunks cannot feed one worker per core. */
-static void configure_cpus(starlin_context_t *context, struct starpu_conf *conf, bool on_device)
-{
-    const starlin__share_t *share = &context->share;
-
-    if (getenv("STARPU_NCPU") == NULL && getenv("STARPU_NCPUS") == NULL)
-        conf->ncpus = on_device ? 0 : 1;
-    if (!context->config.bind)
-        return;
-    conf->use_explicit_workers_bindid = 1;
-    for (unsigned i = 0; i < STARPU_NMAXWORKERS; i++)
-        conf->workers_bindid[i] = share->pus[i % share->ncores];
-}
-
-/* StarPU's files about a machine's buses and kernels: a GPU rank keeps its own, since it sees its own GPU
- * only. */
-static void configure_files(starlin_context_t *context)
-{
-    char path[512];
-    const char *home = getenv("HOME");
-
-    if (getenv("STARPU_PERF_MODEL_DIR") != NULL || getenv("STARPU_HOME") != NULL || home == NULL)
-        return;
-    snprintf(path, sizeof path, "%s/.cache/starlin/starpu-%s-rank%d", home, "1",
-             context->bootstrap->local_rank);
-    setenv("STARPU_HOME", path, 0);
-}
-
-static starlin_status_t choose_gpu(starlin_context_t *context, unsigned *gpu_p)
-{
-    enum { MOST_GPUS = 32, BUSID = 32 };
-    static char busids[MOST_GPUS][BUSID];
-    const char *pointers[MOST_GPUS];
-    unsigned ngpus = starlin__device_cuda->count(), local_size = (unsigned)context->bootstrap->local_size;
-
-    ngpus = ngpus < MOST_GPUS ? ngpus : MOST_GPUS;
-    if (local_size > ngpus && !context->config.share_gpu)
-        return starlin__error(
-            STARLIN_ERR_NO_DEVICE,
-            "%u ranks on this node and %u GPUs: a rank needs a GPU of its own; STARLIN_SHARE_GPU=1 lets "
-            "ranks share (right results, speed means nothing)",
-            local_size, ngpus);
-    for (unsigned i = 0; i < ngpus; i++) {
-        STARLIN__FORWARD(starlin__device_cuda->busid(i, busids[i], BUSID));
-        pointers[i] = busids[i];
-    }
-    return starlin__topology_gpu(context->topology, pointers, ngpus, (unsigned)context->bootstrap->local_rank,
-                                 local_size, gpu_p);
-}
-
-static starlin_status_t start_starpu(starlin_context_t *context, bool on_device, unsigned gpu)
-{
-    struct starpu_conf conf;
-    starlin_status_t status;
-    int ret;
-
-    starpu_conf_init(&conf);
-    configure_cpus(context, &conf, on_device);
-    conf.nopencl = 0;
-    conf.ncuda = on_device ? -1 : 0;
-    if (on_device) {
-        configure_files(context);
-        conf.ncuda = 1;
-        conf.use_explicit_workers_cuda_gpuid = 1;
-        for (unsigned i = 0; i < STARPU_NMAXWORKERS; i++)
-            conf.workers_cuda_gpuid[i] = gpu;
-    }
-    status = starlin__policy_begin(context->config.policy, &conf);
-    if (status != STARLIN_SUCCESS)
-        return status;
-    ret = starpu_init(&conf);
-    starlin__policy_end();
-    if (ret != 0)
-        return starlin__error(STARLIN_ERR_RUNTIME, "starpu_init returned %d%s", ret,
-                              ret == -ENODEV ? ": no worker (STARPU_NCPU, STARPU_NCUDA)" : "");
-    context->starpu_started = true;
-    return STARLIN_SUCCESS;
-}
-
-static starlin_status_t count_workers(starlin_context_t *context, bool on_device)
-{
-    enum starpu_worker_archtype type = on_device ? STARPU_CUDA_WORKER : STARPU_CPU_WORKER;
-    int nworkers = starpu_worker_get_count_by_type(type), worker;
-
-    if (nworkers < 1)
-        return starlin__error(STARLIN_ERR_NO_DEVICE,
-                              "StarPU runs no %s worker, which compute backend %s needs",
-                              on_device ? "CUDA" : "CPU", context->info.compute);
-    context->info.nworkers = (unsigned)nworkers;
-    worker = starpu_worker_get_by_type(type, 0);
-    context->memory_node = starpu_worker_get_memory_node((unsigned)worker);
-    return STARLIN_SUCCESS;
-}
-
 static starlin_status_t open_compute(starlin_context_t *context)
 {
     const starlin__compute_ops_t *ops = NULL;
@@ -210,10 +115,10 @@ static starlin_status_t open_compute(starlin_context_t *context)
     context->info.compute = ops->name;
     on_device = ops->space == STARLIN__DEVICE;
     if (on_device && context->owns_starpu)
-        STARLIN__FORWARD(choose_gpu(context, &gpu));
+        STARLIN__FORWARD(starlin__context_choose_gpu(context, &gpu));
     if (context->owns_starpu)
-        STARLIN__FORWARD(start_starpu(context, on_device, gpu));
-    STARLIN__FORWARD(count_workers(context, on_device));
+        STARLIN__FORWARD(starlin__context_start_starpu(context, on_device, gpu));
+    STARLIN__FORWARD(starlin__context_count_workers(context, on_device));
     if (on_device) {
         if (!context->owns_starpu)
             gpu = (unsigned)starpu_worker_get_devid(starpu_worker_get_by_type(STARPU_CUDA_WORKER, 0));

@@ -55,6 +55,14 @@ struct starlin_context {
     uint64_t history;                   /* hash of all operators so far */
 };
 
+/* The GPU of this rank, near its cores. ERR_NO_DEVICE: there are fewer GPUs than ranks, and sharing was not
+ * asked for. */
+starlin_status_t starlin__context_choose_gpu(starlin_context_t *context, unsigned *gpu_p);
+/* Starts StarPU with workers on this rank's cores, or on its GPU alone. */
+starlin_status_t starlin__context_start_starpu(starlin_context_t *context, bool on_device, unsigned gpu);
+/* Finds the workers that can run gemms, in a StarPU of ours or of the application. */
+starlin_status_t starlin__context_count_workers(starlin_context_t *context, bool on_device);
+
 /* Stores a failure unless one of an earlier operator is stored already. Thread-safe. */
 void starlin__context_fail(starlin_context_t *context, const starlin__notice_t *notice);
 

@@ -115,18 +115,22 @@ double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t 
     pipeline_t pipe = pipeline_init(input);
     double task_us = sane_us(input->task_us), delay_us = sane_us(input->comm_delay_us);
     cost_t gemm = {.rows = -1}, comm = {.rows = -1};
+    size_t total = nchunks * (input->nlayers > 1 ? input->nlayers : 1);
     bool load_gemm = true;
-    while (pipe.comm < nchunks) {
-        bool gemm_runs = pipe.gemm < nchunks;
+    while (pipe.comm < total) {
+        /* a chunk of a later layer needs the same chunk of the layer before, summed */
+        bool gemm_runs = pipe.gemm < total && (pipe.gemm < nchunks || pipe.comm > pipe.gemm - nchunks);
         if (gemm_runs && load_gemm) {
-            if (gemm.rows != rows[pipe.gemm])
-                gemm = (cost_t){rows[pipe.gemm], gemm_us(input, rows[pipe.gemm])};
+            int64_t size = rows[pipe.gemm % nchunks];
+            if (gemm.rows != size)
+                gemm = (cost_t){size, gemm_us(input, size)};
             pipe.gemm_left = gemm.us + task_us;
             load_gemm = false;
         }
         if (!pipe.comm_runs && !pipe.comm_waits && pipe.comm < pipe.gemm) {
-            if (comm.rows != rows[pipe.comm])
-                comm = (cost_t){rows[pipe.comm], comm_us(input, rows[pipe.comm])};
+            int64_t size = rows[pipe.comm % nchunks];
+            if (comm.rows != size)
+                comm = (cost_t){size, comm_us(input, size)};
             pipe.comm_left = comm.us;
             pipe.comm_waits = true;
             pipe.comm_start = pipe.now + (gemm_runs ? delay_us : 0);
@@ -307,7 +311,7 @@ static const char *explain(const starlin__plan_input_t *input, const starlin__pl
     if (hideable < 2 * input->min_gain * plan->serial_us)
         return plan->gemm_us < plan->comm_us ? "the link is the bottleneck, gemms are short"
                                              : "the link is idle most of the time";
-    if (chunked_us > plan->serial_us)
+    if (chunked_us > plan->serial_us * (input->nlayers > 1 ? input->nlayers : 1))
         return "chunks cost more than they hide";
     return "little can be hidden";
 }
@@ -325,7 +329,8 @@ static void reason(const starlin__plan_input_t *input, starlin__plan_t *plan, co
         snprintf(text, size, "nothing to hide behind: the gemm takes no time");
     else
         snprintf(text, size, "%s: chunking would take %.0f us, one chunk %.0f us: gain below %.1f%%",
-                 explain(input, plan, list->us), list->us, plan->serial_us, 100 * input->min_gain);
+                 explain(input, plan, list->us), list->us / (input->nlayers > 1 ? input->nlayers : 1),
+                 plan->serial_us, 100 * input->min_gain);
 }
 
 void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *plan_p)
@@ -336,19 +341,43 @@ void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *p
     plan_p->gemm_us = gemm_us(input, input->m);
     plan_p->comm_us = comm_us(input, input->m);
     plan_p->serial_us = starlin__plan_simulate(input, plan_p->rows, 1);
+    double nlayers = input->nlayers > 1 ? input->nlayers : 1, chain_us = plan_p->serial_us;
+    plan_p->serial_us /= nlayers;
     plan_p->predicted_us = plan_p->serial_us;
 
     double ratio = plan_p->gemm_us > 0 ? plan_p->comm_us / plan_p->gemm_us : 0;
     const list_t *list = search_run(&search, ratio);
-    double gain = list == NULL ? 0 : plan_p->serial_us - list->us;
-    if (plan_p->comm_us <= 0 || plan_p->gemm_us <= 0 || gain <= 0 ||
-        gain < input->min_gain * plan_p->serial_us) {
+    double gain = list == NULL ? 0 : chain_us - list->us;
+    if (plan_p->comm_us <= 0 || plan_p->gemm_us <= 0 || gain <= 0 || gain < input->min_gain * chain_us) {
         reason(input, plan_p, list);
         return;
     }
     plan_p->nchunks = list->nchunks;
-    plan_p->predicted_us = list->us;
+    plan_p->predicted_us = list->us / nlayers;
     list_rows(&search, list->quanta, list->nchunks, plan_p->rows);
+}
+
+size_t starlin__plan_rank(const starlin__plan_input_t *input, size_t count, starlin__plan_t *plans)
+{
+    search_t search = {.input = input, .nquanta = (input->m - 1) / input->row_quantum + 1};
+    double gemm = gemm_us(input, input->m), comm = comm_us(input, input->m);
+    double nlayers = input->nlayers > 1 ? input->nlayers : 1;
+    bool taken[NCLASSES] = {false};
+    size_t n = 0;
+
+    if (search_run(&search, gemm > 0 ? comm / gemm : 0) == NULL)
+        return 0;
+    for (; n < count; n++) {
+        size_t fastest = search_fastest(&search, taken);
+        if (fastest == NCLASSES)
+            break;
+        const list_t *list = &search.best[fastest];
+        taken[fastest] = true;
+        plans[n] = (starlin__plan_t){
+            .nchunks = list->nchunks, .predicted_us = list->us / nlayers, .gemm_us = gemm, .comm_us = comm};
+        list_rows(&search, list->quanta, list->nchunks, plans[n].rows);
+    }
+    return n;
 }
 
 size_t starlin__plan_equal(int64_t m, size_t count, int64_t *rows)

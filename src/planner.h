@@ -33,25 +33,31 @@ typedef struct starlin__plan_input {
     double comm_delay_us;  /* a collective that becomes ready beside a running gemm starts this much later */
     bool comm_uses_core;   /* collective and gemm compete for the same core: no free overlap */
     int64_t row_quantum;   /* chunk sizes are multiples of this (the last may be less); >= 1 */
-    double min_gain;       /* relative: below this predicted gain one chunk is chosen, such as 0.01 */
+    unsigned nlayers; /* such layers one after the other, chunk i of each behind chunk i of the one before; 0
+                         means 1 */
+    double min_gain;  /* relative: below this predicted gain one chunk is chosen, such as 0.01 */
 } starlin__plan_input_t;
 
 typedef struct starlin__plan {
     size_t nchunks;
     int64_t rows[STARLIN__MAX_CHUNKS];
-    double predicted_us;     /* of this list */
-    double serial_us;        /* of one chunk: one gemm (with task_us), then one collective */
+    double predicted_us;     /* of this list, per layer */
+    double serial_us;        /* of one chunk, per layer: one gemm (with task_us), then one collective */
     double gemm_us, comm_us; /* in one piece, alone */
     char reason[192];        /* why one chunk was chosen; "" otherwise */
 } starlin__plan_t;
 
-/* Simulated time of a chunk list: gemms one after the other, collectives one after the other, collective i
- * after gemm i. 1 <= nchunks <= STARLIN__MAX_CHUNKS. */
+/* Simulated time of a chunk list, all layers: gemms one after the other, collectives one after the other,
+ * collective i after gemm i. 1 <= nchunks <= STARLIN__MAX_CHUNKS. */
 double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t *rows, size_t nchunks);
 
 /* The best of the candidates (one chunk; equal chunks; lists that shrink towards the end, start small, or
  * both), improved by small steps. Deterministic; about a millisecond or less, whatever m is. m >= 1. */
 void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *plan_p);
+
+/* Up to `count` different chunked lists, the ones predicted to be fastest first, among them at most one per
+ * class of lengths. Returns how many. predicted_us and rows are filled in. */
+size_t starlin__plan_rank(const starlin__plan_input_t *input, size_t count, starlin__plan_t *plans);
 
 /* Cuts m rows into at most `count` chunks of nearly equal size, larger ones first. Returns the number of
  * chunks. */

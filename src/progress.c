@@ -240,6 +240,9 @@ static double next_look_us(const starlin__progress_t *progress)
 
     if (progress->watches != NULL)
         return now_us;
+    /* a core of its own is there to be used: waking up would cost more than many collectives take */
+    if (progress->setup.has_core && progress->head != NULL && progress->running == NULL)
+        return now_us;
     if (progress->running != NULL) {
         wake_us =
             ops->wake_us != NULL ? ops->wake_us(progress->setup.comm, &progress->running->request) : 0.0;

@@ -189,7 +189,7 @@ int main(void)
     starlin__cast_t empty = {.count = 0, .dtype = STARLIN_BF16};
     CHECK_STATUS(compute->ops->cast(compute, 0, &empty), STARLIN_SUCCESS);
     compute->ops->destroy(compute);
-    compute->ops->destroy(NULL);
+    ops->destroy(NULL);
     device->ops->destroy(device);
     return CHECK_RESULT();
 }

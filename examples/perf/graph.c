@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* As many layers as matter to a plan: a longer chain repeats itself. */
+enum { PERF_PLANNED_LAYERS = 4 };
+
 starlin_status_t perf_graph_plan(perf_graph_t *graph, starlin_context_t *context,
                                  const perf_problem_t *problem, const perf_chunking_t *request)
 {
@@ -12,6 +15,7 @@ starlin_status_t perf_graph_plan(perf_graph_t *graph, starlin_context_t *context
                                     .k_local = problem->k_local,
                                     .dtype = problem->dtype,
                                     .reduction = problem->reduction};
+    starlin_linear_shape_t shapes[PERF_PLANNED_LAYERS];
     starlin_chunking_options_t options = STARLIN_CHUNKING_OPTIONS_INIT;
     options.count = request->count;
     options.rows = request->nrows > 0 ? request->rows : NULL;
@@ -19,7 +23,11 @@ starlin_status_t perf_graph_plan(perf_graph_t *graph, starlin_context_t *context
     memset(graph, 0, sizeof(*graph));
     graph->context = context;
     graph->problem = problem;
-    return starlin_chunking_plan(context, &shape, 1, &options, &graph->chunking);
+    for (unsigned i = 0; i < PERF_PLANNED_LAYERS; i++)
+        shapes[i] = shape;
+    return starlin_chunking_plan(
+        context, shapes, problem->layers < PERF_PLANNED_LAYERS ? problem->layers : PERF_PLANNED_LAYERS,
+        &options, &graph->chunking);
 }
 
 starlin_status_t perf_graph_fill(perf_graph_t *graph, starlin_matrix_t *w, const void *x)

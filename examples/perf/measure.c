@@ -35,34 +35,29 @@ static bool measured(const perf_measure_t *measure, size_t i)
     return measure->baseline != NULL && (measure->options->baselines & things[i].bit) != 0;
 }
 
-static starlin_status_t run_graphs(perf_measure_t *measure, unsigned iteration, bool timed)
+/* Everything that is measured, in one numbering: the graphs, then the baselines. */
+static bool takes_part(const perf_measure_t *measure, size_t item)
 {
-    for (size_t i = 0; i < measure->ngraphs; i++) {
-        perf_ranks_barrier();
-        double start_us = starlin__now_us();
-        STARLIN__FORWARD(perf_graph_run(&measure->graphs[i]));
-        if (timed)
-            samples_of(measure, i)[iteration] = (starlin__now_us() - start_us) / measure->options->layers;
-    }
-    return STARLIN_SUCCESS;
+    return item < measure->ngraphs || measured(measure, item - measure->ngraphs);
 }
 
-static starlin_status_t run_baselines(perf_measure_t *measure, unsigned iteration, bool timed)
+static starlin_status_t run_item(perf_measure_t *measure, size_t item, double *time_us)
 {
-    starlin_status_t status = STARLIN_SUCCESS;
-    if (measure->baseline == NULL || measure->options->baselines == 0)
-        return STARLIN_SUCCESS;
-    starlin__context_pause(measure->context);
-    for (size_t i = 0; i < NTHINGS && status == STARLIN_SUCCESS; i++) {
-        if (!measured(measure, i))
-            continue;
-        perf_ranks_barrier();
-        double start_us = starlin__now_us();
-        status = measure->baseline->ops->run(measure->baseline, things[i].kind, things[i].nchunks);
-        if (timed)
-            samples_of(measure, measure->ngraphs + i)[iteration] = starlin__now_us() - start_us;
-    }
-    starlin__context_resume(measure->context);
+    bool is_graph = item < measure->ngraphs;
+    const thing_t *thing = is_graph ? NULL : &things[item - measure->ngraphs];
+    starlin_status_t status;
+
+    if (!is_graph)
+        starlin__context_pause(measure->context);
+    perf_ranks_barrier();
+    double start_us = starlin__now_us();
+    status = is_graph ? perf_graph_run(&measure->graphs[item])
+                      : measure->baseline->ops->run(measure->baseline, thing->kind, thing->nchunks);
+    *time_us = (starlin__now_us() - start_us) / (is_graph ? measure->options->layers : 1);
+    if (!is_graph)
+        starlin__context_resume(measure->context);
+    /* the same rest before each: resumed workers wake up, and no item starts on a hotter device than another
+     */
     nanosleep(&(struct timespec){.tv_nsec = SETTLE_NS}, NULL);
     return status;
 }
@@ -70,13 +65,22 @@ static starlin_status_t run_baselines(perf_measure_t *measure, unsigned iteratio
 starlin_status_t perf_measure_run(perf_measure_t *measure)
 {
     unsigned warmups = measure->options->warmups, iterations = measure->options->iterations;
-    size_t nsamples = (measure->ngraphs + NTHINGS) * iterations;
+    size_t nitems = measure->ngraphs + NTHINGS, nsamples = nitems * iterations;
+
     measure->samples = calloc(nsamples, sizeof(double));
     if (measure->samples == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "%zu samples", nsamples);
     for (unsigned i = 0; i < warmups + iterations; i++) {
-        STARLIN__FORWARD(run_graphs(measure, i - warmups, i >= warmups));
-        STARLIN__FORWARD(run_baselines(measure, i - warmups, i >= warmups));
+        for (size_t j = 0; j < nitems; j++) {
+            /* forwards and backwards in turn: what drifts meets all alike */
+            size_t item = i % 2 ? nitems - 1 - j : j;
+            double time_us;
+            if (!takes_part(measure, item))
+                continue;
+            STARLIN__FORWARD(run_item(measure, item, &time_us));
+            if (i >= warmups)
+                samples_of(measure, item)[i - warmups] = time_us;
+        }
     }
     perf_ranks_max(measure->samples, nsamples);
     return STARLIN_SUCCESS;

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rehearsal. Ranks run the same lists in the same order and agree on the slowest rank's times, so they
+ * choose the same. Rounds go over all lists, so that a drifting clock meets every list alike. */
+#define _POSIX_C_SOURCE 200809L
+#include "rehearse.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "matrix.h"
+
+/* For all runs together. */
+static const double budget_us = 120e3;
+enum { MOST_LISTS = 10, ROUNDS = 4, MOST_LAYERS = 3 };
+
+typedef struct candidate {
+    starlin__plan_t plan;
+    starlin_matrix_t *x, *w, *y;
+    double time_us;
+} candidate_t;
+
+static starlin_status_t candidate_open(starlin_context_t *context, const starlin__scratch_t *scratch,
+                                       candidate_t *candidate)
+{
+    const starlin__gemm_t *gemm = &scratch->gemm;
+    starlin__space_t space = context->compute->ops->space;
+    starlin_matrix_layout_t input = {.cols = gemm->k, .dtype = gemm->dtype};
+    starlin_matrix_layout_t weight = {.rows = gemm->n, .cols = gemm->k, .dtype = gemm->dtype};
+    starlin_matrix_layout_t output = {.cols = gemm->n, .dtype = gemm->dtype};
+    starlin_chunking_t *rows = NULL;
+    starlin_status_t status;
+
+    STARLIN__FORWARD(starlin__chunking_create(candidate->plan.rows, candidate->plan.nchunks, NULL, &rows));
+    status = starlin__matrix_wrap(context, rows, (void *)(uintptr_t)gemm->x, &input, space, &candidate->x);
+    if (status == STARLIN_SUCCESS)
+        status =
+            starlin__matrix_wrap(context, NULL, (void *)(uintptr_t)gemm->w, &weight, space, &candidate->w);
+    if (status == STARLIN_SUCCESS)
+        status = starlin__matrix_wrap(context, rows, gemm->y, &output, space, &candidate->y);
+    starlin_chunking_destroy(rows);
+    return status;
+}
+
+static void candidate_close(candidate_t *candidate)
+{
+    starlin_matrix_destroy(candidate->x);
+    starlin_matrix_destroy(candidate->w);
+    starlin_matrix_destroy(candidate->y);
+}
+
+static starlin_status_t candidate_run(starlin_context_t *context, const starlin__scratch_t *scratch,
+                                      unsigned nlayers, candidate_t *candidate, double *time_us)
+{
+    starlin_row_linear_options_t options = STARLIN_ROW_LINEAR_OPTIONS_INIT;
+    double start_us = starlin__now_us();
+
+    options.reduction =
+        scratch->gemm.out_dtype != scratch->gemm.dtype ? STARLIN_REDUCTION_F32 : STARLIN_REDUCTION_NATIVE;
+    for (unsigned i = 0; i < nlayers; i++)
+        STARLIN__FORWARD(starlin_row_linear(context, candidate->x, candidate->w, candidate->y, &options));
+    STARLIN__FORWARD(starlin_context_wait(context));
+    *time_us = (starlin__now_us() - start_us) / nlayers;
+    return STARLIN_SUCCESS;
+}
+
+/* All rounds; the first is a warm-up in which algorithms are chosen. Leaves each list's median in time_us.
+ */
+static starlin_status_t run_all(starlin_context_t *context, const starlin__scratch_t *scratch,
+                                unsigned nlayers, candidate_t *candidates, size_t count)
+{
+    double time_us;
+
+    for (size_t i = 0; i < count; i++) {
+        STARLIN__FORWARD(candidate_run(context, scratch, nlayers, &candidates[i], &time_us));
+        candidates[i].time_us = HUGE_VAL;
+    }
+    for (size_t round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < count; i++) {
+            /* every other round backwards: a neighbour's heat is then no list's lasting disadvantage */
+            candidate_t *candidate = &candidates[round % 2 ? count - 1 - i : i];
+            STARLIN__FORWARD(candidate_run(context, scratch, nlayers, candidate, &time_us));
+            candidate->time_us = time_us < candidate->time_us ? time_us : candidate->time_us;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        STARLIN__FORWARD(starlin__agree_max(context, &candidates[i].time_us, 1));
+    return STARLIN_SUCCESS;
+}
+
+static bool is_listed(const candidate_t *candidates, size_t count, const starlin__plan_t *plan)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (candidates[i].plan.nchunks == plan->nchunks &&
+            memcmp(candidates[i].plan.rows, plan->rows, plan->nchunks * sizeof plan->rows[0]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_list(const starlin__plan_input_t *input, candidate_t *candidates, size_t *count, size_t limit,
+                     const starlin__plan_t *plan)
+{
+    if (*count == limit || is_listed(candidates, *count, plan))
+        return;
+    candidates[*count].plan = *plan;
+    candidates[*count].plan.predicted_us =
+        starlin__plan_simulate(input, plan->rows, plan->nchunks) / (input->nlayers > 1 ? input->nlayers : 1);
+    (*count)++;
+}
+
+/* One chunk, the planner's favourites and the equal lists that everybody knows. */
+static size_t make_lists(const starlin__plan_input_t *input, const starlin__plan_t *plan, size_t limit,
+                         candidate_t *candidates)
+{
+    static const size_t equal[] = {4, 8, 2, 16};
+    starlin__plan_t one = {.nchunks = 1, .rows = {input->m}}, ranked[4];
+    size_t count = 0, nranked = starlin__plan_rank(input, 4, ranked);
+
+    add_list(input, candidates, &count, limit, &one);
+    add_list(input, candidates, &count, limit, plan);
+    for (size_t i = 0; i < 4; i++) {
+        starlin__plan_t list = {0};
+        if (i < nranked)
+            add_list(input, candidates, &count, limit, &ranked[i]);
+        list.nchunks = starlin__plan_equal(input->m, equal[i], list.rows);
+        if (list.rows[list.nchunks - 1] >= input->row_quantum)
+            add_list(input, candidates, &count, limit, &list);
+    }
+    return count;
+}
+
+static void choose(const candidate_t *candidates, size_t count, double min_gain, starlin__plan_t *plan)
+{
+    const candidate_t *one = &candidates[0], *best = one;
+
+    for (size_t i = 1; i < count; i++) {
+        if (candidates[i].time_us < best->time_us)
+            best = &candidates[i];
+    }
+    plan->serial_us = one->time_us;
+    if (best != one && best->time_us > one->time_us * (1.0 - min_gain)) {
+        snprintf(plan->reason, sizeof plan->reason,
+                 "%zu chunks took %.0f us when tried, one chunk %.0f us: gain below %.1f%%",
+                 best->plan.nchunks, best->time_us, one->time_us, 100.0 * min_gain);
+        best = one;
+    } else if (best == one) {
+        snprintf(plan->reason, sizeof plan->reason,
+                 "one chunk was the fastest of %zu lists that were tried (%.0f us)", count, one->time_us);
+    } else {
+        plan->reason[0] = '\0';
+    }
+    plan->nchunks = best->plan.nchunks;
+    memcpy(plan->rows, best->plan.rows, best->plan.nchunks * sizeof plan->rows[0]);
+    plan->predicted_us = best->plan.predicted_us;
+}
+
+static void log_lists(const candidate_t *candidates, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char rows[160];
+        starlin__rows_text(candidates[i].plan.rows, candidates[i].plan.nchunks, rows, sizeof rows);
+        starlin__log("rehearsed %s: %.1f us (%.1f us predicted)", rows, candidates[i].time_us,
+                     candidates[i].plan.predicted_us);
+    }
+}
+
+/* How many lists can be tried; fewer than two means none. */
+static size_t affordable(const starlin__plan_input_t *input, const starlin__plan_t *plan, unsigned nlayers)
+{
+    double hideable_us = plan->gemm_us < plan->comm_us ? plan->gemm_us : plan->comm_us;
+    double run_us = plan->serial_us * nlayers * (ROUNDS + 1), count = budget_us / run_us;
+
+    if (input->comm_uses_core || hideable_us < input->min_gain * plan->serial_us ||
+        input->m < 2 * input->row_quantum)
+        return 0;
+    return count < MOST_LISTS ? (size_t)count : MOST_LISTS;
+}
+
+starlin_status_t starlin__rehearse(starlin_context_t *context, const starlin__scratch_t *scratch,
+                                   const starlin__plan_input_t *input, starlin__plan_t *plan_p)
+{
+    unsigned nlayers = input->nlayers > MOST_LAYERS ? MOST_LAYERS : input->nlayers > 1 ? input->nlayers : 1;
+    size_t limit = affordable(input, plan_p, nlayers), count;
+    candidate_t *candidates;
+    starlin_status_t status = STARLIN_SUCCESS;
+
+    if (limit < 2)
+        return STARLIN_SUCCESS;
+    candidates = starlin__alloc(limit * sizeof *candidates);
+    if (candidates == NULL)
+        return starlin__error(STARLIN_ERR_NO_MEMORY, "rehearsal of %zu chunk lists", limit);
+    count = make_lists(input, plan_p, limit, candidates);
+    for (size_t i = 0; i < count && status == STARLIN_SUCCESS; i++)
+        status = candidate_open(context, scratch, &candidates[i]);
+    if (status == STARLIN_SUCCESS)
+        status = run_all(context, scratch, nlayers, candidates, count);
+    if (status == STARLIN_SUCCESS) {
+        log_lists(candidates, count);
+        choose(candidates, count, input->min_gain, plan_p);
+    }
+    for (size_t i = 0; i < count; i++)
+        candidate_close(&candidates[i]);
+    starlin__free(candidates);
+    return status;
+}
