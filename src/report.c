@@ -182,26 +182,34 @@ static double gemm_alone(const starlin__report_work_t *work, const starlin__work
     return planned_us > 0 ? planned_us : work->us_per_row * (double)one->span->rows;
 }
 
-/* What ran beside what, and what that did to the gemms. */
+static int double_compare(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* What ran beside what, and what that did to the gemms. Alone, they ran at the median rate: the first of all
+ * is often many times slower. */
 static void work_beside(starlin__report_work_t *work)
 {
-    double alone_us = 0, nrows = 0;
+    size_t nalone = 0;
     for (size_t i = 0; i < work->nspans; i++) {
         starlin__work_span_t *one = &work->spans[i];
         const starlin__union_t *other =
             one->span->kind == STARLIN__SPAN_ALLREDUCE ? &work->gemm : &work->comm;
         one->beside_us = starlin__union_between(other, one->start_us, one->end_us);
-        if (one->span->kind == STARLIN__SPAN_GEMM && !(one->beside_us > 0)) {
-            alone_us += starlin__work_duration(one);
-            nrows += (double)one->span->rows;
-        }
+        if (one->span->kind == STARLIN__SPAN_GEMM && !(one->beside_us > 0) && one->span->rows > 0)
+            work->scratch[nalone++] = starlin__work_duration(one) / (double)one->span->rows;
     }
-    work->us_per_row = nrows > 0 ? alone_us / nrows : 0;
+    qsort(work->scratch, nalone, sizeof(double), double_compare);
+    work->us_per_row = nalone > 0 ? (work->scratch[(nalone - 1) / 2] + work->scratch[nalone / 2]) / 2 : 0;
     for (size_t i = 0; i < work->nspans; i++) {
         starlin__work_span_t *one = &work->spans[i];
-        double expected_us = gemm_alone(work, one);
-        if (one->span->kind == STARLIN__SPAN_GEMM && one->beside_us > 0 && expected_us > 0)
-            one->excess_us = starlin__work_duration(one) - expected_us;
+        double alone_us = gemm_alone(work, one), excess_us = starlin__work_duration(one) - alone_us;
+        if (one->span->kind != STARLIN__SPAN_GEMM || !(one->beside_us > 0) || !(alone_us > 0))
+            continue;
+        /* faster than an estimate says only that the estimate was wrong */
+        one->excess_us = span_planned(work, one) > 0 ? excess_us : fmax(excess_us, 0);
     }
 }
 
@@ -215,7 +223,7 @@ double starlin__report_slowdown(const starlin__report_work_t *work, size_t step)
             (step != SIZE_MAX && work->step_of[i] != step))
             continue;
         beside_us += one->beside_us;
-        worked_us += alone_us - (starlin__work_duration(one) - one->beside_us);
+        worked_us += one->beside_us - one->excess_us; /* what this time would have sufficed for, alone */
     }
     return worked_us > 0 ? beside_us / worked_us : 0;
 }

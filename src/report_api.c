@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The report of a context: what its timeline holds, and its effective configuration as text. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "context.h"
@@ -36,6 +37,27 @@ void starlin__report_configuration(const starlin_context_t *context, char *text,
              info->nblas_threads, info->nblas_threads == 1 ? "" : "s", info->binding, info->host);
 }
 
+static int start_compare(const void *a, const void *b)
+{
+    const starlin__span_t *x = a, *y = b;
+    return x->start_us < y->start_us ? -1 : x->start_us > y->start_us;
+}
+
+/* The link carries one collective at a time; one that was handed over earlier queues there. It starts when
+ * the one before has ended, and launch_us keeps the time at which it was handed over. */
+static void serialize_link(starlin__span_t *spans, size_t nspans)
+{
+    double until_us = 0;
+    qsort(spans, nspans, sizeof *spans, start_compare);
+    for (size_t i = 0; i < nspans; i++) {
+        if (spans[i].kind != STARLIN__SPAN_ALLREDUCE)
+            continue;
+        if (spans[i].start_us < until_us)
+            spans[i].start_us = until_us < spans[i].end_us ? until_us : spans[i].end_us;
+        until_us = spans[i].end_us > until_us ? spans[i].end_us : until_us;
+    }
+}
+
 starlin_status_t starlin__report_spans(starlin_context_t *context, starlin__span_t **spans_p,
                                        size_t *nspans_p)
 {
@@ -52,6 +74,7 @@ starlin_status_t starlin__report_spans(starlin_context_t *context, starlin__span
     for (size_t i = 0; i < nread; i++)
         if (!overwritten || spans[i].sequence != oldest)
             spans[nspans++] = spans[i];
+    serialize_link(spans, nspans);
     *spans_p = spans;
     *nspans_p = nspans;
     return STARLIN_SUCCESS;
@@ -73,6 +96,16 @@ static starlin_status_t options_read(const starlin_report_options_t *options, st
     return STARLIN_SUCCESS;
 }
 
+/* What each collective takes alone, as far as the communicator can tell; 0 elsewhere. */
+static void plan_spans(const starlin_context_t *context, const starlin__span_t *spans, size_t nspans,
+                       double *planned_us)
+{
+    const starlin__comm_t *comm = context->comm;
+    for (size_t i = 0; i < nspans; i++)
+        if (spans[i].kind == STARLIN__SPAN_ALLREDUCE && comm->ops->predict_us != NULL)
+            planned_us[i] = comm->ops->predict_us(comm, spans[i].nbytes);
+}
+
 starlin_status_t starlin__report_from(starlin_context_t *context, const starlin_report_options_t *options,
                                       const starlin__span_t *spans, size_t nspans, const double *arrival_us,
                                       starlin_report_t **report_p)
@@ -83,10 +116,15 @@ starlin_status_t starlin__report_from(starlin_context_t *context, const starlin_
     if (nspans == 0)
         return starlin__error(STARLIN_ERR_INVALID, "report: nothing was recorded (recording is %s)",
                               starlin__timeline_enabled(context->timeline) ? "on" : "off");
+    double *planned_us = starlin__alloc(nspans * sizeof *planned_us);
+    if (planned_us == NULL)
+        return starlin__error(STARLIN_ERR_NO_MEMORY, "report: no memory for %zu spans", nspans);
+    plan_spans(context, spans, nspans, planned_us);
     starlin__report_configuration(context, configuration, sizeof configuration);
     starlin__report_input_t input = {
         .spans = spans,
         .nspans = nspans,
+        .planned_us = planned_us,
         .arrival_us = arrival_us,
         .operators_per_step = given.operators_per_step,
         .gemm_us = given.gemm_us,
@@ -94,7 +132,9 @@ starlin_status_t starlin__report_from(starlin_context_t *context, const starlin_
         .launch_us = given.launch_us > 0 ? given.launch_us : DEFAULT_LAUNCH_US,
         .configuration = configuration,
         .fallback = given.chunking != NULL ? starlin_chunking_fallback(given.chunking) : NULL};
-    return starlin__report_make(&input, report_p);
+    starlin_status_t status = starlin__report_make(&input, report_p);
+    starlin__free(planned_us);
+    return status;
 }
 
 starlin_status_t starlin_report_create(starlin_context_t *context, const starlin_report_options_t *options,

@@ -231,27 +231,28 @@ function label(text, x0, x1, y) {
   context.fillStyle = colour.text; context.textAlign = 'left'; context.fillText(text, from + 5.5, y + 0.5);
   return true;
 }
-function box(x0, x1, y, h, name) {
+function box(x0, x1, y, h, name, least) { // `least`: a lone span stays visible, crowded ones keep their share
   x0 = Math.max(x0, LEFT); x1 = Math.min(x1, width + 2);
-  context.fillStyle = pattern[name]; context.fillRect(x0, y, Math.max(x1 - x0, 0.8), h);
+  context.fillStyle = pattern[name]; context.fillRect(x0, y, Math.max(x1 - x0, least), h);
   if (x1 - x0 > 3) { context.strokeStyle = colour[name + '-edge']; context.lineWidth = 1; context.strokeRect(x0 + 0.5, y + 0.5, x1 - x0 - 1, h - 1); }
 }
 function drawLane(row, y) {
   const spans = row.lane.spans, base = shift(data.groups[row.g]), pad = 3, h = row.h - 2 * pad;
   context.fillStyle = colour.panel; context.fillRect(LEFT, y + pad, width - LEFT, h);
-  let drawn = 0, busy = {};
+  let drawn = 0, until = -Infinity;
   const first = lowerBound(spans, range.first + base, s => s.until);
   const visible = [];
   for (let i = first; i < spans.length && spans[i].start <= range.last + base; i++) visible.push(spans[i]);
+  if (visible.length > (width - LEFT) / 2) { drawDense(row, visible, y + pad, h); drawn = visible.length; visible.length = 0; }
   if (row.lane.link && visible.length < 400) for (const s of visible) drawWait(s, y + row.h / 2);
   for (const s of visible) {
     drawn++;
     for (const piece of s.pieces || [[s.start, s.end, null]]) {
       const name = s.kind === COMM ? (piece[2] ? 'hidden' : 'exposed') : KIND[s.kind];
       const x0 = xOf(piece[0], row.g), x1 = xOf(piece[1], row.g);
-      if (x1 < LEFT || (x1 - x0 < 1 && x1 <= (busy[name] || 0))) continue; // this pixel has it already
-      busy[name] = Math.ceil(x1);
-      box(x0, x1, y + pad, h, name);
+      if (x1 < LEFT || x0 > width) continue;
+      box(x0, x1, y + pad, h, name, x0 - until > 2 ? 1 : 0.05);
+      until = x1;
     }
     const x0 = xOf(s.start, row.g), x1 = xOf(s.end, row.g);
     if (x1 - x0 > 26 && x1 > LEFT) {
@@ -270,6 +271,25 @@ function drawLane(row, y) {
 function causeOf(s) { // what the report says of a collective; it knows one rank
   const group = data.groups[s.g];
   return s.r === group.report_rank ? group.causeOf.get(s.sequence + '.' + s.chunk) : null;
+}
+function drawDense(row, visible, y, h) { // more spans than pixels: each column shows the shares of its time
+  const n = Math.ceil(width - LEFT), shares = { gemm: new Float32Array(n), hidden: new Float32Array(n), exposed: new Float32Array(n), cast: new Float32Array(n) };
+  for (const s of visible)
+    for (const piece of s.pieces || [[s.start, s.end, null]]) {
+      const share = shares[s.kind === COMM ? (piece[2] ? 'hidden' : 'exposed') : KIND[s.kind]];
+      const x0 = Math.max(0, xOf(piece[0], row.g) - LEFT), x1 = Math.min(n, xOf(piece[1], row.g) - LEFT);
+      for (let x = Math.floor(x0); x < x1; x++) share[x] += Math.min(x + 1, x1) - Math.max(x, x0);
+    }
+  const below = new Float32Array(n);
+  for (const name of ['exposed', 'hidden', 'gemm', 'cast']) {
+    context.beginPath();
+    for (let x = 0; x < n; x++) {
+      const part = Math.min(shares[name][x], 1 - below[x]) * h;
+      if (part > 0) context.rect(LEFT + x, y + h - below[x] * h - part, 1, part);
+      below[x] += part / h;
+    }
+    context.fillStyle = pattern[name]; context.fill();
+  }
 }
 function drawWait(s, y) {
   if (!s.gemm || s.start - s.gemm.end < 1e-3) return;
