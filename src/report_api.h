@@ -8,7 +8,8 @@
 /* Effective configuration in one line. */
 void starlin__report_configuration(const starlin_context_t *context, char *text, size_t nbytes);
 
-/* A copy of the recorded spans of whole operators, collectives one after the other; the caller frees it with starlin__free(). */
+/* A copy of the recorded spans of whole operators, collectives one after the other; the caller frees it with
+ * starlin__free(). */
 starlin_status_t starlin__report_spans(starlin_context_t *context, starlin__span_t **spans_p,
                                        size_t *nspans_p);
 
