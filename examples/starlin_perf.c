@@ -28,6 +28,7 @@ typedef struct program {
     perf_row_t *rows;
     size_t nrows;
     uint64_t wrong;
+    perf_recording_t recording;
 } program_t;
 
 /* A size that the weights fix: taken from them, or compared. */
@@ -141,7 +142,10 @@ static void describe_run(program_t *program)
 static int run_shape(program_t *program, int64_t m, int64_t n, int64_t k, starlin_dtype_t dtype)
 {
     const perf_options_t *options = &program->options;
-    perf_run_t run = {.context = program->context, .options = options, .alone = program->ranks.nranks == 1};
+    perf_run_t run = {.context = program->context,
+                      .options = options,
+                      .recording = options->trace != NULL ? &program->recording : NULL,
+                      .alone = program->ranks.nranks == 1};
     perf_problem_t problem = {.m = m,
                               .n = n,
                               .k = k,
@@ -205,6 +209,9 @@ static int finish(program_t *program)
     if (program->ranks.rank == 0 && program->options.json != NULL)
         ok = perf_results_write(program->options.json, &program->info, devices, program->rows, program->nrows,
                                 &error);
+    if (ok && program->ranks.rank == 0 && program->options.trace != NULL &&
+        perf_recording_write(&program->recording, program->options.trace) != STARLIN_SUCCESS)
+        ok = perf_error_set(&error, "--trace: %s", starlin_last_error());
     if (!ok)
         perf_agree_print(&program->ranks, error.text);
     free(devices);
@@ -269,6 +276,7 @@ int main(int argc, char **argv)
     }
     int exit_code = run_ranks(&program, ok ? NULL : &error);
     perf_ranks_finish();
+    perf_recording_release(&program.recording);
     free(program.rows);
     perf_weights_close(program.weights);
     return exit_code;

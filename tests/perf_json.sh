@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The JSON of starlin-perf: every field is there, and the figures fit each other.
+# The JSON and the trace of starlin-perf: every field is there, and the figures fit each other.
 # usage: perf_json.sh STARLIN_PERF
 perf=$1
 command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
@@ -9,13 +9,13 @@ trap 'rm -rf "$work"' EXIT
 
 timeout 100 "$perf" --comm model:gbps=0.5,latency_us=20,ranks=4 -m 1,256 -n 64 -k 64 -c "4;auto" -t f32,bf16 -i 5 -w 1 \
     --json "$work/all.json" >"$work/out" || { cat "$work/out"; exit 1; }
-timeout 100 "$perf" -m 10 -n 4 -k 4 -c 6,4 -i 2 -w 0 --layers 3 --baselines none --check off --json "$work/few.json" \
+timeout 100 "$perf" -m 10 -n 4 -k 4 -c 6,4 -i 2 -w 0 --layers 3 --baselines none --check off --json "$work/few.json" --trace "$work/trace.json" \
     >"$work/out" || { cat "$work/out"; exit 1; }
-python3 - "$work/all.json" "$work/few.json" <<'PYTHON'
+python3 - "$work/all.json" "$work/few.json" "$work/trace.json" <<'PYTHON'
 import json
 import sys
 
-everything, few = (json.load(open(path)) for path in sys.argv[1:])
+everything, few, trace = (json.load(open(path)) for path in sys.argv[1:])
 top = "schema_version ranks policy comm compute host devices starpu_version rows".split()
 fields = ("m n k dtype layers chunks time_us serial_us loop_us loop_chunks gemm_us comm_us ideal_us hidden_pct tasks "
           "fallback wrong").split()
@@ -30,7 +30,7 @@ for results in everything, few:
         assert sum(row["chunks"]) == row["m"], row
 assert everything["comm"] == "model" and everything["compute"] == "cblas"
 assert len(everything["rows"]) == 8
-for row in everything["rows"]:
+for number, row in enumerate(everything["rows"]):
     assert row["wrong"] == 0 and row["layers"] == 1, row
     assert row["tasks"] >= 2 * len(row["chunks"]), row
     assert row["loop_chunks"] in (1, 2, 4, 8, 16), row
@@ -39,11 +39,16 @@ for row in everything["rows"]:
     assert row["hidden_pct"] is None or abs(row["hidden_pct"] - hidden) < 0.1 + abs(hidden) / 1e4, (row, hidden)
     if row["m"] == 1:
         assert row["chunks"] == [1] and row["fallback"], row
-    elif len(row["chunks"]) == 4:
+    elif number % 2 == 0:  # "4" comes before "auto"
         assert row["fallback"] is None and row["chunks"] == [64] * 4, row
 row, = few["rows"]
 assert row["chunks"] == [6, 4] and row["layers"] == 3, row
 for name in "serial_us loop_us loop_chunks gemm_us comm_us ideal_us hidden_pct fallback wrong".split():
     assert row[name] is None, (name, row)
+# three steps of three layers in two chunks
+events = trace["traceEvents"] if isinstance(trace, dict) else trace
+for kind in "gemm", "allreduce":
+    count = sum(event.get("ph") == "X" and event["name"].startswith(kind) for event in events)
+    assert count == 3 * 3 * 2, (kind, count)
 print("results are sound")
 PYTHON

@@ -119,6 +119,8 @@ static void test_words_refused(void)
     refused("--weights file", "'file'", "FILE:TENSOR");
     refused("--weights :x", "':x'", "FILE:TENSOR");
     refused("--json /no/such/dir/x.json", "/no/such/dir/x.json", "write");
+    refused("--trace out.txt", "out.txt", ".json");
+    refused("--trace /no/such/dir/x.html", "/no/such/dir/x.html", "write");
     refused("--speed 3", "--speed", "--help");
     refused("-q", "-q", "--help");
     refused("-m", "-m", "needs a value");
@@ -143,7 +145,7 @@ static void test_fields(void)
     }
     CHECK(found_k);
     CHECK(found_baselines);
-    CHECK_EQ_INT(count, 14);
+    CHECK_EQ_INT(count, 15);
 }
 
 int main(void)

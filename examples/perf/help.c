@@ -20,7 +20,7 @@ void perf_options_help(FILE *stream)
         "  --check on|off      compare every element with an exact reference           (on)\n"
         "  --weights FILE:TENSOR  W from a safetensors file                            (random integers)\n"
         "  --json FILE         write the results as JSON\n"
-        "  --trace FILE        write the timeline\n"
+        "  --trace FILE        write the timeline of all ranks: .json, .html or .svg\n"
         "  --seed S            inputs are reproducible                                 (1)\n"
         "  -h, --help  --version\n"
         "\n"

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "trace.h"
+
 enum {
     OPTION_COMM = 256,
     OPTION_COMPUTE,
@@ -137,18 +139,25 @@ static bool parse_weights(const char *text, perf_options_t *options, perf_error_
     return true;
 }
 
-/* Results are written at the end of a run that may take long: see now whether they can be. */
-static bool parse_json(const char *path, perf_options_t *options, perf_error_t *error)
+/* Files are written at the end of a run that may take long: see now whether they can be. */
+static bool parse_file(const char *what, const char *path, const char **path_p, perf_error_t *error)
 {
     char copy[4096];
     if (*path == '\0' || strlen(path) >= sizeof(copy))
-        return perf_error_set(error, "--json: '%.64s' is no file name", path);
+        return perf_error_set(error, "%s: '%.64s' is no file name", what, path);
     strcpy(copy, path);
     const char *directory = dirname(copy);
     if (access(path, F_OK) == 0 ? access(path, W_OK) != 0 : access(directory, W_OK | X_OK) != 0)
-        return perf_error_set(error, "--json: cannot write '%s'", path);
-    options->json = path;
+        return perf_error_set(error, "%s: cannot write '%s'", what, path);
+    *path_p = path;
     return true;
+}
+
+static bool parse_trace(const char *path, perf_options_t *options, perf_error_t *error)
+{
+    if (starlin__trace_check_path(path) != STARLIN_SUCCESS)
+        return perf_error_set(error, "--trace: %s", starlin_last_error());
+    return parse_file("--trace", path, &options->trace, error);
 }
 
 static bool parse_sweep(const char *what, const char *text, perf_sweep_t *sweep, perf_error_t *error)
@@ -208,9 +217,9 @@ static bool parse_long(int option, const char *text, perf_options_t *options, pe
     case OPTION_WEIGHTS:
         return parse_weights(text, options, error);
     case OPTION_JSON:
-        return parse_json(text, options, error);
-    case OPTION_TRACE: /* the timeline's writers plug in here */
-        return perf_error_set(error, "--trace: '%s' cannot be written: this build has no trace writer", text);
+        return parse_file("--json", text, &options->json, error);
+    case OPTION_TRACE:
+        return parse_trace(text, options, error);
     case OPTION_SEED:
         return perf_number_u64("--seed", text, &options->seed, error);
     case OPTION_HELP:

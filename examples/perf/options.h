@@ -42,7 +42,8 @@ typedef struct perf_options {
     uint64_t seed;
     char weights_file[4096]; /* "": random integers */
     char weights_tensor[240];
-    const char *json;
+    const char *json;  /* NULL: not given */
+    const char *trace; /* NULL: not given */
     bool help, version;
 } perf_options_t;
 

@@ -201,6 +201,8 @@ starlin_status_t perf_run_shape(perf_run_t *run, const perf_problem_t *problem, 
         status = measure(shape);
     if (status == STARLIN_SUCCESS)
         status = check(shape);
+    for (size_t i = 0; run->recording != NULL && status == STARLIN_SUCCESS && i < shape->ngraphs; i++)
+        status = perf_recording_add(run->recording, &shape->graphs[i], &rows[i]);
     if (status == STARLIN_SUCCESS || run->failed_together || run->alone)
         release(shape);
     return status;

@@ -5,11 +5,13 @@
 
 #include "options.h"
 #include "problem.h"
+#include "recording.h"
 #include "row.h"
 
 typedef struct perf_run {
     starlin_context_t *context;
     const perf_options_t *options;
+    perf_recording_t *recording; /* NULL: none */
     /* after a failure: every rank has failed at the same place, so all of them can end in good order */
     bool failed_together;
     bool alone; /* one rank: always in good order */
