@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waiting for a context and looking at it. */
+#define _POSIX_C_SOURCE 200809L
 #include "context.h"
+
+#include <starpu.h>
 
 starlin_status_t starlin_context_wait(starlin_context_t *context)
 {
@@ -9,6 +12,7 @@ starlin_status_t starlin_context_wait(starlin_context_t *context)
 
     if (context == NULL)
         return starlin__error(STARLIN_ERR_INVALID, "context is NULL");
+    starpu_do_schedule(); /* a policy may hold tasks back until it hears that no more will come */
     pthread_mutex_lock(&context->lock);
     while (context->inflight > 0)
         pthread_cond_wait(&context->idle, &context->lock);

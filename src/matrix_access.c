@@ -18,6 +18,7 @@ uint64_t starlin__matrix_wait_launched(starlin_matrix_t *matrix)
     starlin_context_t *context = matrix->context;
     uint64_t sequence;
 
+    starpu_do_schedule(); /* a policy may hold tasks back until it hears that no more will come */
     pthread_mutex_lock(&context->lock);
     while (matrix->inflight > 0)
         pthread_cond_wait(&context->idle, &context->lock);

@@ -3,6 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "matrix.h"
 
+#include <starpu.h>
+
 static size_t data_nbytes(const starlin_matrix_t *matrix)
 {
     return (size_t)(matrix->rows * matrix->ld) * starlin_dtype_nbytes(matrix->dtype);
@@ -58,6 +60,7 @@ starlin_status_t starlin__matrix_register(starlin_matrix_t *matrix)
     if (context->comm->ops->buffer_register == NULL)
         return STARLIN_SUCCESS;
     /* a rank that registers waits for its peers, whose device may wait for a collective of this rank */
+    starpu_do_schedule(); /* a policy may hold tasks back until it hears that no more will come */
     pthread_mutex_lock(&context->lock);
     while (context->inflight > 0)
         pthread_cond_wait(&context->idle, &context->lock);

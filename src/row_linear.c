@@ -207,6 +207,7 @@ static starlin_status_t prepare(starlin_context_t *context, const starlin_matrix
     key = starlin__hash(key, &x->dtype, sizeof x->dtype);
     if (is_known(context, key, false))
         return STARLIN_SUCCESS;
+    starpu_do_schedule(); /* a policy may hold tasks back until it hears that no more will come */
     pthread_mutex_lock(&context->lock);
     while (context->inflight > 0)
         pthread_cond_wait(&context->idle, &context->lock);

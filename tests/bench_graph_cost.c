@@ -4,7 +4,7 @@
  *     bench_graph_cost [CHUNKS [STEPS]]
  *
  * starlin: STEPS row-parallel linears of one row and one element per chunk, summed over one rank. StarPU: as
- * many empty tasks with the same data dependencies and priorities, a CPU task and a NOWHERE task for each
+ * many empty tasks with the same data dependencies, a CPU task and a NOWHERE task for each
  * chunk. Both run in the same StarPU, interleaved; the best of several repetitions counts. Needs a quiet
  * machine; STARPU_NCPU sets the number of workers. */
 #define _POSIX_C_SOURCE 200809L
@@ -69,7 +69,6 @@ static struct starpu_codelet collective = {
 /* handles: x and y of each chunk in turn, then the weight */
 static double time_starpu_us(starpu_data_handle_t *handles, size_t nchunks, int nsteps)
 {
-    int priority = 0;
     double start_us = starlin__now_us();
     for (int step = 0; step < nsteps; step++)
         for (size_t i = 0; i < nchunks; i++) {
@@ -78,7 +77,6 @@ static double time_starpu_us(starpu_data_handle_t *handles, size_t nchunks, int 
             task->handles[0] = handles[2 * i];
             task->handles[1] = handles[2 * nchunks];
             task->handles[2] = handles[2 * i + 1];
-            task->priority = priority--;
             CHECK_EQ_INT(starpu_task_submit(task), 0);
             task = starpu_task_create();
             task->cl = &collective;
