@@ -47,14 +47,6 @@ static uint64_t run_all(starlin_context_t *context)
     return hash;
 }
 
-/* Policies that cannot run here say so before anything starts. */
-static const char *unfit(const char *name)
-{
-    if (strcmp(name, "graph_test") == 0)
-        return "holds all tasks back until the program calls starpu_do_schedule()";
-    return NULL;
-}
-
 static void run_policy(const char *name, uint64_t *first_hash)
 {
     double start_us = starlin__now_us();
@@ -92,15 +84,8 @@ int main(int argc, char **argv)
         return world_end();
     }
     run_policy(STARLIN__POLICY_NAME, &first_hash);
-    for (; *policy != NULL; policy++) {
-        const char *name = (*policy)->policy_name, *reason;
-        if (name == NULL)
-            continue;
-        reason = unfit(name);
-        if (reason == NULL)
-            run_policy(name, &first_hash);
-        else if (world_rank == 0)
-            printf("%-28s skipped: %s\n", name, reason);
-    }
+    for (; *policy != NULL; policy++)
+        if ((*policy)->policy_name != NULL)
+            run_policy((*policy)->policy_name, &first_hash);
     return world_end();
 }
