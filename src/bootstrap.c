@@ -15,6 +15,15 @@ typedef struct node_id {
     char boot_id[64];
 } node_id_t;
 
+bool starlin__notice_precedes(const starlin__notice_t *notice, const starlin__notice_t *other)
+{
+    if (notice->sequence != other->sequence)
+        return notice->sequence < other->sequence;
+    if (notice->rank != other->rank)
+        return notice->rank < other->rank;
+    return notice->chunk < other->chunk;
+}
+
 static starlin_status_t self_allgather(starlin__bootstrap_t *bootstrap, const void *mine, size_t nbytes,
                                        void *all, unsigned timeout_ms)
 {

@@ -11,8 +11,13 @@ typedef struct starlin__notice {
     uint64_t sequence; /* of the operator whose task failed */
     int32_t rank;
     int32_t status; /* starlin_status_t */
-    char text[240];
+    uint32_t chunk; /* of the operator */
+    char text[236];
 } starlin__notice_t;
+
+/* Which of two failures is reported? The earlier operator's, then the lower rank's, then the earlier chunk's:
+ * every rank that knows both decides alike. */
+bool starlin__notice_precedes(const starlin__notice_t *notice, const starlin__notice_t *other);
 
 typedef struct starlin__bootstrap starlin__bootstrap_t;
 

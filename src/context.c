@@ -20,7 +20,7 @@ static starlin_context_t *current;
 void starlin__context_fail(starlin_context_t *context, const starlin__notice_t *notice)
 {
     pthread_mutex_lock(&context->lock);
-    if (context->failure.status == STARLIN_SUCCESS || notice->sequence < context->failure.sequence)
+    if (context->failure.status == STARLIN_SUCCESS || starlin__notice_precedes(notice, &context->failure))
         context->failure = *notice;
     pthread_mutex_unlock(&context->lock);
     starlin__log("rank %d: %s: %s", notice->rank, starlin_status_string(notice->status), notice->text);

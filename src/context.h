@@ -63,7 +63,7 @@ starlin_status_t starlin__context_start_starpu(starlin_context_t *context, bool 
 /* Finds the workers that can run gemms, in a StarPU of ours or of the application. */
 starlin_status_t starlin__context_count_workers(starlin_context_t *context, bool on_device);
 
-/* Stores a failure unless one of an earlier operator is stored already. Thread-safe. */
+/* Stores a failure unless one that precedes it is stored already. Thread-safe. */
 void starlin__context_fail(starlin_context_t *context, const starlin__notice_t *notice);
 
 /* The failure that a wait for operators up to `sequence` has to report, as status and last error. */

@@ -68,6 +68,7 @@ void starlin__chunk_op_fail(starlin__chunk_op_t *op, starlin_status_t status, co
 {
     op->failure.sequence = op->sequence;
     op->failure.rank = op->context->bootstrap->rank;
+    op->failure.chunk = op->chunk;
     op->failure.status = status;
     snprintf(op->failure.text, sizeof op->failure.text, "%s", text);
     starlin__context_fail(op->context, &op->failure);

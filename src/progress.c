@@ -369,7 +369,8 @@ void starlin__progress_ready(starlin__progress_t *progress, starlin__work_t *wor
     pthread_mutex_lock(&progress->lock);
     if (failure != NULL) {
         work->failed_before_start = true;
-        if (progress->failure.status == STARLIN_SUCCESS || failure->sequence < progress->failure.sequence)
+        if (progress->failure.status == STARLIN_SUCCESS ||
+            starlin__notice_precedes(failure, &progress->failure))
             progress->failure = *failure;
     }
     work->state = READY;

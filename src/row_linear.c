@@ -121,7 +121,7 @@ static starlin_status_t check_arguments(starlin_context_t *context, const starli
                               : w->context != context ? "w"
                                                       : "y");
     if (context->failed)
-        return starlin__error(context->failure.status, "the context has failed: %s", context->failure.text);
+        return starlin__context_failure(context, UINT64_MAX);
     return check_shapes(x, w, y);
 }
 
