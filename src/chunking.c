@@ -164,7 +164,8 @@ static starlin_status_t agree(starlin_context_t *context, const starlin_linear_s
     starlin__field_set(&fields[1], "M", "%lld", valid ? (long long)shapes[0].m : -1LL);
     starlin__field_set(&fields[2], "N", "%lld", valid ? (long long)shapes[0].n : -1LL);
     starlin__field_set(&fields[3], "the dtype", "%s", valid ? starlin_dtype_name(shapes[0].dtype) : "");
-    starlin__field_set(&fields[4], "the reduction", "%d", valid ? (int)shapes[0].reduction : -1);
+    starlin__field_set(&fields[4], "the reduction", "%s",
+                       valid && shapes[0].reduction == STARLIN_REDUCTION_F32 ? "f32" : "native");
     starlin__field_set(&fields[5], "the chunk list", "%s", request);
     starlin__field_set(&fields[6], "the number of layers", "%zu", nshapes);
     starlin__field_set(&fields[7], "the other layers", "%016llx", (unsigned long long)others);

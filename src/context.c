@@ -214,6 +214,14 @@ static starlin_status_t agree_opened(starlin_context_t *context, starlin_status_
     return agreement;
 }
 
+static void unclaim(const starlin_context_t *context)
+{
+    pthread_mutex_lock(&current_lock);
+    if (current == context)
+        current = NULL;
+    pthread_mutex_unlock(&current_lock);
+}
+
 static void close_all(starlin_context_t *context)
 {
     starlin__progress_destroy(context->progress);
@@ -239,14 +247,21 @@ static void close_all(starlin_context_t *context)
     starlin__chunk_op_free_all(context);
     pthread_cond_destroy(&context->idle);
     pthread_mutex_destroy(&context->lock);
+    unclaim(context);
     starlin__free(context);
 }
 
-static starlin_status_t open_all(starlin_context_t *context, const starlin_context_options_t *options)
+/* `validity`: what this rank thinks of its options; the other ranks must hear of it. */
+static starlin_status_t open_all(starlin_context_t *context, const starlin_context_options_t *options,
+                                 starlin_status_t validity)
 {
+    char text[200];
     starlin_status_t status;
 
+    snprintf(text, sizeof text, "%s", validity != STARLIN_SUCCESS ? starlin_last_error() : "");
     STARLIN__FORWARD(open_ranks(context, options));
+    if (validity != STARLIN_SUCCESS)
+        return agree_opened(context, starlin__error(validity, "%s", text));
     status = open_topology(context);
     if (status == STARLIN_SUCCESS)
         status = open_compute(context);
@@ -256,7 +271,7 @@ static starlin_status_t open_all(starlin_context_t *context, const starlin_conte
     return STARLIN_SUCCESS;
 }
 
-static bool claim(starlin_context_t *context)
+static starlin_status_t claim(starlin_context_t *context)
 {
     bool free_place;
     pthread_mutex_lock(&current_lock);
@@ -264,43 +279,43 @@ static bool claim(starlin_context_t *context)
     if (free_place)
         current = context;
     pthread_mutex_unlock(&current_lock);
-    return free_place;
+    return free_place ? STARLIN_SUCCESS
+                      : starlin__error(STARLIN_ERR_BUSY, "this process has a context already");
 }
 
-static void unclaim(void)
+/* Can this rank open a context at all? */
+static starlin_status_t check_options(starlin_context_t *context, const starlin_context_options_t *options)
 {
-    pthread_mutex_lock(&current_lock);
-    current = NULL;
-    pthread_mutex_unlock(&current_lock);
+    starlin__config_t config;
+
+    /* for the exchange in which the others hear of a refusal */
+    context->config = (starlin__config_t){.comm = "?", .timeout_ms = 300000};
+    STARLIN__FORWARD(starlin__config_load(options, &config));
+    context->config = config;
+    STARLIN__FORWARD(starlin__comm_check(config.comm));
+    return claim(context);
 }
 
 starlin_status_t starlin_context_create(const starlin_context_options_t *options,
                                         starlin_context_t **context_p)
 {
-    starlin__config_t config;
     starlin_context_t *context;
     starlin_status_t status;
 
     if (context_p == NULL)
         return starlin__error(STARLIN_ERR_INVALID, "context_p is NULL");
-    STARLIN__FORWARD(starlin__config_load(options, &config));
-    STARLIN__FORWARD(starlin__comm_check(config.comm));
+    if (options != NULL && options->struct_size < offsetof(starlin_context_options_t, mpi_comm) + sizeof(int))
+        return starlin__config_load(options, &(starlin__config_t){0}); /* names the size; no rank to tell */
     context = starlin__alloc(sizeof *context);
     if (context == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "context");
-    if (!claim(context)) {
-        starlin__free(context);
-        return starlin__error(STARLIN_ERR_BUSY, "this process has a context already");
-    }
-    context->config = config;
     context->history = STARLIN__HASH_INIT;
     context->owns_starpu = !starpu_is_initialized();
     pthread_mutex_init(&context->lock, NULL);
     pthread_cond_init(&context->idle, NULL);
-    status = open_all(context, options);
+    status = open_all(context, options, check_options(context, options));
     if (status != STARLIN_SUCCESS) {
         close_all(context);
-        unclaim();
         return status;
     }
     *context_p = context;
@@ -318,6 +333,5 @@ starlin_status_t starlin_context_destroy(starlin_context_t *context)
                               context->nmatrices);
     status = starlin_context_wait(context);
     close_all(context);
-    unclaim();
     return status;
 }

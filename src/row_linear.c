@@ -2,6 +2,7 @@
 /* The row-parallel linear operator: checks once, then inserts gemm -> allreduce (-> cast) for every chunk. */
 #define _POSIX_C_SOURCE 200809L
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "operator.h"
@@ -32,23 +33,31 @@ static starlin_status_t remember(starlin_context_t *context, uint64_t key, bool 
     return STARLIN_SUCCESS;
 }
 
+/* Takes the last remember() back. */
+static void forget_last(starlin_context_t *context)
+{
+    agreed_t *known = context->agreed;
+    context->agreed = known->next;
+    starlin__free(known);
+}
+
 void starlin__row_linear_forget(starlin_context_t *context)
 {
-    while (context->agreed != NULL) {
-        agreed_t *known = context->agreed;
-        context->agreed = known->next;
-        starlin__free(known);
-    }
+    while (context->agreed != NULL)
+        forget_last(context);
 }
 
 static bool overlaps(const starlin_matrix_t *a, const starlin_matrix_t *b)
 {
     const char *a_data = a->data, *b_data = b->data;
-    size_t a_nbytes = (size_t)(a->rows * a->ld) * starlin_dtype_nbytes(a->dtype);
-    size_t b_nbytes = (size_t)(b->rows * b->ld) * starlin_dtype_nbytes(b->dtype);
+    /* the last row ends with its last column */
+    size_t a_nbytes = (size_t)((a->rows - 1) * a->ld + a->cols) * starlin_dtype_nbytes(a->dtype);
+    size_t b_nbytes = (size_t)((b->rows - 1) * b->ld + b->cols) * starlin_dtype_nbytes(b->dtype);
 
     if (a == b)
         return true;
+    if (a->cols == 0 || b->cols == 0)
+        return false;
     if (a_data == NULL || b_data == NULL) {
         for (size_t i = 0; i < a->nchunks; i++) {
             for (size_t j = 0; j < b->nchunks; j++) {
@@ -161,13 +170,11 @@ static uint64_t ranks_key(const starlin_matrix_t *y, starlin_reduction_t reducti
 
 /* The first operator of a shape is compared over the ranks, with all that came before it. */
 static starlin_status_t agree(starlin_context_t *context, const starlin_matrix_t *y,
-                              starlin_reduction_t reduction, uint64_t key)
+                              starlin_reduction_t reduction)
 {
     starlin__field_t fields[8];
     char rows[200];
 
-    if (is_known(context, key, true))
-        return STARLIN_SUCCESS;
     starlin__rows_text(y->chunk_rows, y->nchunks, rows, sizeof rows);
     starlin__field_set(&fields[0], "the call", "starlin_row_linear");
     starlin__field_set(&fields[1], "M", "%lld", (long long)y->rows);
@@ -180,8 +187,48 @@ static starlin_status_t agree(starlin_context_t *context, const starlin_matrix_t
                        (unsigned long long)context->sequence);
     starlin__field_set(&fields[7], "the history of operators", "%016llx",
                        (unsigned long long)context->history);
-    STARLIN__FORWARD(starlin__agree(context, fields, 8));
-    return remember(context, key, true);
+    return starlin__agree(context, fields, 8);
+}
+
+/* Not every rank may have come so far (out of memory): if one has not, none goes on. */
+static starlin_status_t agree_ready(starlin_context_t *context, uint64_t key, starlin_status_t status)
+{
+    starlin__field_t field;
+    char text[200];
+
+    if (status == STARLIN_SUCCESS)
+        status = remember(context, key, true);
+    snprintf(text, sizeof text, "%s", status != STARLIN_SUCCESS ? starlin_last_error() : "");
+    starlin__field_set(&field, "row_linear", status == STARLIN_SUCCESS ? "ready" : "refused (%s)", text);
+    if (status == STARLIN_SUCCESS) {
+        status = starlin__agree(context, &field, 1);
+        if (status != STARLIN_SUCCESS)
+            forget_last(context);
+        return status;
+    }
+    (void)starlin__agree(context, &field, 1);
+    return starlin__error(status, "%s", text);
+}
+
+/* Wrong arguments on this rank. The others compare a new shape, and must hear why this rank does not take
+ * part; of a known one they would not hear, so their collective times out. */
+static starlin_status_t refuse(starlin_context_t *context, const starlin_matrix_t *y,
+                               starlin_reduction_t reduction, starlin_status_t status)
+{
+    starlin__field_t fields[8];
+    starlin_status_t agreement;
+    char text[200];
+
+    if (context == NULL || context->failed)
+        return status;
+    if (y == NULL || y->context != context ? context->sequence > 0
+                                           : is_known(context, ranks_key(y, reduction), true))
+        return status;
+    snprintf(text, sizeof text, "%s", starlin_last_error());
+    for (int i = 0; i < 8; i++)
+        starlin__field_set(&fields[i], "the call", "starlin_row_linear refused (%s)", text);
+    agreement = starlin__agree(context, fields, 8);
+    return agreement == STARLIN_SUCCESS ? starlin__error(status, "%s", text) : agreement;
 }
 
 static starlin__gemm_t gemm_shape(const starlin_matrix_t *x, const starlin_matrix_t *w,
@@ -257,6 +304,15 @@ static void insert_chunk(starlin_context_t *context, starlin__chunk_op_t *op)
         starlin__retire_insert(op);
 }
 
+static void release_records(starlin__chunk_op_t *first)
+{
+    while (first != NULL) {
+        starlin__chunk_op_t *op = first;
+        first = first->next;
+        starlin__chunk_op_release(op);
+    }
+}
+
 /* All records of an operator, linked by `next`, or none. */
 static starlin_status_t acquire_records(starlin_context_t *context, size_t count,
                                         starlin__chunk_op_t **first_p)
@@ -266,11 +322,7 @@ static starlin_status_t acquire_records(starlin_context_t *context, size_t count
     for (size_t i = 0; i < count; i++) {
         starlin__chunk_op_t *op = starlin__chunk_op_acquire(context);
         if (op == NULL) {
-            while (first != NULL) {
-                op = first;
-                first = first->next;
-                starlin__chunk_op_release(op);
-            }
+            release_records(first);
             return starlin__error(STARLIN_ERR_NO_MEMORY, "row_linear of %zu chunks", count);
         }
         op->next = first;
@@ -280,24 +332,47 @@ static starlin_status_t acquire_records(starlin_context_t *context, size_t count
     return STARLIN_SUCCESS;
 }
 
+/* Everything that can fail, before the first task. A new shape is compared before and after. */
+static starlin_status_t set_up(starlin_context_t *context, starlin_matrix_t *const matrices[3],
+                               starlin_reduction_t reduction, starlin_matrix_t **sum_p,
+                               starlin__chunk_op_t **records_p)
+{
+    starlin_matrix_t *x = matrices[0], *w = matrices[1], *y = matrices[2];
+    uint64_t key = ranks_key(y, reduction);
+    bool is_new = !is_known(context, key, true);
+    starlin_status_t status;
+
+    if (is_new)
+        STARLIN__FORWARD(agree(context, y, reduction));
+    status = choose_sum(context, y, reduction, sum_p);
+    if (status == STARLIN_SUCCESS)
+        status = prepare(context, x, w, *sum_p);
+    if (status == STARLIN_SUCCESS)
+        status = acquire_records(context, y->nchunks, records_p);
+    if (is_new)
+        status = agree_ready(context, key, status);
+    if (is_new && status == STARLIN_SUCCESS) /* every rank is here now */
+        status = starlin__matrix_register(*sum_p);
+    if (status != STARLIN_SUCCESS)
+        release_records(*records_p);
+    return status;
+}
+
 starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t *x, starlin_matrix_t *w,
                                     starlin_matrix_t *y, const starlin_row_linear_options_t *options)
 {
     starlin_reduction_t reduction = options != NULL ? options->reduction : STARLIN_REDUCTION_NATIVE;
     starlin__chunk_op_t *records = NULL;
     starlin_matrix_t *sum = NULL;
-    bool synchronous, is_new;
+    starlin_status_t status;
+    bool synchronous;
     uint64_t key;
 
-    STARLIN__FORWARD(check_arguments(context, x, w, y, options));
+    status = check_arguments(context, x, w, y, options);
+    if (status != STARLIN_SUCCESS)
+        return refuse(context, y, reduction, status);
+    STARLIN__FORWARD(set_up(context, (starlin_matrix_t *[3]){x, w, y}, reduction, &sum, &records));
     key = ranks_key(y, reduction);
-    is_new = !is_known(context, key, true);
-    STARLIN__FORWARD(agree(context, y, reduction, key));
-    STARLIN__FORWARD(choose_sum(context, y, reduction, &sum));
-    if (is_new) /* every rank is here now */
-        STARLIN__FORWARD(starlin__matrix_register(sum));
-    STARLIN__FORWARD(prepare(context, x, w, sum));
-    STARLIN__FORWARD(acquire_records(context, y->nchunks, &records));
 
     /* data that StarPU moves between host and device must be finished when a body returns */
     synchronous = context->device != NULL && (context->comm->space == STARLIN__HOST || x->events == NULL ||
