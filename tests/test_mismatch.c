@@ -73,10 +73,7 @@ static void test_plans(void)
     for (size_t i = 1; context != NULL && i < sizeof requests / sizeof requests[0]; i++) {
         double start_us = starlin__now_us();
         starlin_status_t status = plan(context, world_rank == 0 ? &requests[0] : &requests[i]);
-        if (i < 9 || world_rank == 0) /* a rank that is refused hears why it is */
-            check_all(requests[i].what, status, STARLIN_ERR_MISMATCH, start_us);
-        else
-            check_all(requests[i].what, status, STARLIN_ERR_MISMATCH, start_us);
+        check_all(requests[i].what, status, STARLIN_ERR_MISMATCH, start_us);
         CHECK_STATUS(plan(context, &requests[0]), STARLIN_SUCCESS);
     }
     CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);
