@@ -72,6 +72,12 @@ const char *starlin_chunking_fallback(const starlin_chunking_t *chunking)
     return chunking != NULL ? chunking->fallback : NULL;
 }
 
+/* More elements than memory can hold? */
+static bool product_exceeds(int64_t rows, int64_t cols)
+{
+    return cols > 0 && rows > (int64_t)(PTRDIFF_MAX / 8) / cols;
+}
+
 static starlin_status_t check_shape(const starlin_linear_shape_t *shape, size_t i)
 {
     const int64_t limit = (int64_t)1 << 40;
@@ -83,6 +89,13 @@ static starlin_status_t check_shape(const starlin_linear_shape_t *shape, size_t 
             "shape %zu: m is %lld, n %lld, k_local %lld; m and n are at least 1, k_local at least 0, all at "
             "most 2^40",
             i, (long long)shape->m, (long long)shape->n, (long long)shape->k_local);
+    if (product_exceeds(shape->m, shape->n) || product_exceeds(shape->m, shape->k_local) ||
+        product_exceeds(shape->n, shape->k_local))
+        return starlin__error(
+            STARLIN_ERR_INVALID,
+            "shape %zu: m is %lld, n %lld, k_local %lld; a matrix has at most %lld elements", i,
+            (long long)shape->m, (long long)shape->n, (long long)shape->k_local,
+            (long long)(PTRDIFF_MAX / 8));
     if (starlin_dtype_nbytes(shape->dtype) == 0)
         return starlin__error(STARLIN_ERR_INVALID, "shape %zu: dtype is %d, allowed are 0 (f32) to 3 (bf16)",
                               i, (int)shape->dtype);

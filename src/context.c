@@ -17,68 +17,6 @@ enum { TIMELINE_SPANS = 1 << 16 };
 static pthread_mutex_t current_lock = PTHREAD_MUTEX_INITIALIZER;
 static starlin_context_t *current;
 
-void starlin__context_fail(starlin_context_t *context, const starlin__notice_t *notice)
-{
-    pthread_mutex_lock(&context->lock);
-    if (context->failure.status == STARLIN_SUCCESS || starlin__notice_precedes(notice, &context->failure))
-        context->failure = *notice;
-    pthread_mutex_unlock(&context->lock);
-    starlin__log("rank %d: %s: %s", notice->rank, starlin_status_string(notice->status), notice->text);
-}
-
-starlin_status_t starlin__context_failure(starlin_context_t *context, uint64_t sequence)
-{
-    starlin__notice_t failure;
-
-    pthread_mutex_lock(&context->lock);
-    failure = context->failure;
-    if (failure.status != STARLIN_SUCCESS && failure.sequence <= sequence)
-        context->failed = true;
-    else
-        failure.status = STARLIN_SUCCESS;
-    pthread_mutex_unlock(&context->lock);
-    if (failure.status == STARLIN_SUCCESS)
-        return STARLIN_SUCCESS;
-    return starlin__error(failure.status, "rank %d, operator %llu: %s", failure.rank,
-                          (unsigned long long)failure.sequence, failure.text);
-}
-
-void starlin__context_pause(starlin_context_t *context)
-{
-    if (context->owns_starpu)
-        starpu_pause();
-}
-
-void starlin__context_resume(starlin_context_t *context)
-{
-    if (context->owns_starpu)
-        starpu_resume();
-}
-
-/* Polls, since a wait in the driver could not be given up when a peer is gone. */
-starlin_status_t starlin__context_synchronize(starlin_context_t *context)
-{
-    starlin__device_t *device = context->device;
-    double deadline_us = starlin__now_us() + 1e3 * context->config.timeout_ms;
-
-    if (device == NULL)
-        return STARLIN_SUCCESS;
-    for (int i = 0; i < 2; i++)
-        STARLIN__FORWARD(device->ops->event_record(device, context->stream_end[i], (starlin__stream_t)i));
-    for (int i = 0; i < 2; i++) {
-        bool passed = false;
-        while (!passed) {
-            STARLIN__FORWARD(device->ops->event_query(device, context->stream_end[i], &passed));
-            if (!passed && context->comm->ops->check != NULL)
-                STARLIN__FORWARD(context->comm->ops->check(context->comm));
-            if (!passed && starlin__now_us() > deadline_us)
-                return starlin__error(STARLIN_ERR_TIMEOUT, "the device did not finish within %u ms",
-                                      context->config.timeout_ms);
-        }
-    }
-    return STARLIN_SUCCESS;
-}
-
 /* --- opening, step by step */
 
 static starlin_status_t open_ranks(starlin_context_t *context, const starlin_context_options_t *options)
@@ -198,11 +136,12 @@ static void describe(starlin_context_t *context)
 static starlin_status_t agree_opened(starlin_context_t *context, starlin_status_t status)
 {
     starlin__field_t fields[3];
-    char text[200];
+    char text[512]; /* a list of policies is long */
     starlin_status_t agreement;
 
     snprintf(text, sizeof text, "%s", starlin_last_error());
-    starlin__field_set(&fields[0], "the context", status == STARLIN_SUCCESS ? "open" : "refused (%s)", text);
+    starlin__field_set(&fields[0], "the context", status == STARLIN_SUCCESS ? "open" : "refused (%.200s)",
+                       text);
     starlin__field_set(&fields[1], "the compute backend", "%s",
                        context->info.compute ? context->info.compute : "none");
     starlin__field_set(&fields[2], "the communicator", "%s", context->config.comm);
@@ -255,7 +194,7 @@ static void close_all(starlin_context_t *context)
 static starlin_status_t open_all(starlin_context_t *context, const starlin_context_options_t *options,
                                  starlin_status_t validity)
 {
-    char text[200];
+    char text[512];
     starlin_status_t status;
 
     snprintf(text, sizeof text, "%s", validity != STARLIN_SUCCESS ? starlin_last_error() : "");

@@ -1,9 +1,71 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for a context and looking at it. */
+/* A context in use: its first failure, waiting, pausing, looking at it. */
 #define _POSIX_C_SOURCE 200809L
+#include <starpu.h>
+
 #include "context.h"
 
-#include <starpu.h>
+void starlin__context_fail(starlin_context_t *context, const starlin__notice_t *notice)
+{
+    pthread_mutex_lock(&context->lock);
+    if (context->failure.status == STARLIN_SUCCESS || starlin__notice_precedes(notice, &context->failure))
+        context->failure = *notice;
+    pthread_mutex_unlock(&context->lock);
+    starlin__log("rank %d: %s: %s", notice->rank, starlin_status_string(notice->status), notice->text);
+}
+
+starlin_status_t starlin__context_failure(starlin_context_t *context, uint64_t sequence)
+{
+    starlin__notice_t failure;
+
+    pthread_mutex_lock(&context->lock);
+    failure = context->failure;
+    if (failure.status != STARLIN_SUCCESS && failure.sequence <= sequence)
+        context->failed = true;
+    else
+        failure.status = STARLIN_SUCCESS;
+    pthread_mutex_unlock(&context->lock);
+    if (failure.status == STARLIN_SUCCESS)
+        return STARLIN_SUCCESS;
+    return starlin__error(failure.status, "rank %d, operator %llu: %s", failure.rank,
+                          (unsigned long long)failure.sequence, failure.text);
+}
+
+void starlin__context_pause(starlin_context_t *context)
+{
+    if (context->owns_starpu)
+        starpu_pause();
+}
+
+void starlin__context_resume(starlin_context_t *context)
+{
+    if (context->owns_starpu)
+        starpu_resume();
+}
+
+/* Polls, since a wait in the driver could not be given up when a peer is gone. */
+starlin_status_t starlin__context_synchronize(starlin_context_t *context)
+{
+    starlin__device_t *device = context->device;
+    double deadline_us = starlin__now_us() + 1e3 * context->config.timeout_ms;
+
+    if (device == NULL)
+        return STARLIN_SUCCESS;
+    for (int i = 0; i < 2; i++)
+        STARLIN__FORWARD(device->ops->event_record(device, context->stream_end[i], (starlin__stream_t)i));
+    for (int i = 0; i < 2; i++) {
+        bool passed = false;
+        while (!passed) {
+            STARLIN__FORWARD(device->ops->event_query(device, context->stream_end[i], &passed));
+            if (!passed && context->comm->ops->check != NULL)
+                STARLIN__FORWARD(context->comm->ops->check(context->comm));
+            if (!passed && starlin__now_us() > deadline_us)
+                return starlin__error(STARLIN_ERR_TIMEOUT, "the device did not finish within %u ms",
+                                      context->config.timeout_ms);
+        }
+    }
+    return STARLIN_SUCCESS;
+}
 
 starlin_status_t starlin_context_wait(starlin_context_t *context)
 {

@@ -214,6 +214,10 @@ starlin_status_t starlin__matrix_create_like(const starlin_matrix_t *model, star
 
     STARLIN__FORWARD(starlin__chunking_create(model->chunk_rows, model->nchunks, NULL, &chunking));
     status = starlin_matrix_create(model->context, chunking, &layout, matrix_p);
+    if (status == STARLIN_SUCCESS) { /* the caller knows nothing of it */
+        (*matrix_p)->is_partial = true;
+        count_matrix(*matrix_p, -1);
+    }
     starlin_chunking_destroy(chunking);
     return status;
 }
@@ -343,6 +347,7 @@ void starlin_matrix_destroy(starlin_matrix_t *matrix)
     starlin_matrix_destroy(matrix->partial);
     starlin__matrix_memory_free(matrix);
     events_destroy(matrix);
-    count_matrix(matrix, -1);
+    if (!matrix->is_partial)
+        count_matrix(matrix, -1);
     matrix_free(matrix);
 }

@@ -21,7 +21,8 @@ struct starlin_matrix {
     bool owns_data;
     bool comm_memory; /* data came from the communicator, which can register it */
     bool owns_handles;
-    bool exposed; /* the application has the handles: tasks must end when their work is really over */
+    bool is_partial; /* another matrix's `partial` */
+    bool exposed;    /* the application has the handles: tasks must end when their work is really over */
     size_t nchunks;
     int64_t *chunk_rows;
     starpu_data_handle_t *handles;

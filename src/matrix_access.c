@@ -91,9 +91,9 @@ static starlin_status_t copy_matrix(starlin_matrix_t *matrix, char *host, int64_
         return starlin__error(STARLIN_ERR_INVALID, "%s is NULL", matrix == NULL ? "matrix" : "host");
     if (ld == 0)
         ld = matrix->cols;
-    if (ld < matrix->cols)
-        return starlin__error(STARLIN_ERR_INVALID, "ld is %lld, the matrix has %lld columns", (long long)ld,
-                              (long long)matrix->cols);
+    if (ld < matrix->cols || (ld > 0 && matrix->rows > (int64_t)(PTRDIFF_MAX / 8) / ld))
+        return starlin__error(STARLIN_ERR_INVALID, "ld is %lld for %lld rows of %lld columns", (long long)ld,
+                              (long long)matrix->rows, (long long)matrix->cols);
     STARLIN__FORWARD(wait_operators(matrix));
     if (matrix->cols == 0)
         return STARLIN_SUCCESS;
