@@ -19,7 +19,7 @@ void *starlin__buffer_data(void *interface, size_t *ld_p)
         return (void *)STARPU_VECTOR_GET_PTR(interface);
     case STARPU_VARIABLE_INTERFACE_ID:
         return (void *)STARPU_VARIABLE_GET_PTR(interface);
-    default: /* an empty slice */
+    default:
         return NULL;
     }
 }

@@ -71,6 +71,8 @@ static starlin_status_t copy_chunk(starlin_matrix_t *matrix, size_t i, char *hos
     size_t nbytes = starlin_dtype_nbytes(matrix->dtype), width = (size_t)matrix->cols * nbytes, ld;
     char *data;
 
+    if (width == 0) /* the data of an empty slice has no interface to look into */
+        return STARLIN_SUCCESS;
     STARLIN__FORWARD(acquire(matrix, i, reads ? STARPU_R : STARPU_W));
     data = starlin__buffer_data(starpu_data_get_interface_on_node(matrix->handles[i], STARPU_MAIN_RAM), &ld);
     ld = (ld == 0 ? (size_t)matrix->cols : ld) * nbytes;
