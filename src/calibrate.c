@@ -163,6 +163,8 @@ starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__s
     input_p->comm_uses_core = context->comm->uses_core && !context->share.comm_has_core;
     input_p->row_quantum = row_quantum(context, gemm->m);
     input_p->min_gain = 0.01;
+    /* collectives of operators in flight would meet those that are measured */
+    STARLIN__FORWARD(starlin_context_wait(context));
     starlin__context_pause(context);
     status = measure(context, scratch, input_p);
     starlin__context_resume(context);

@@ -51,8 +51,10 @@ struct starlin_context {
     starlin__notice_t failure;          /* of the smallest failed sequence; status 0: none */
     bool failed;                        /* a wait has returned the failure: no more operators */
     struct starlin__chunk_op *free_ops; /* records to reuse */
-    struct starlin__agreed *agreed;     /* shapes that the ranks have compared */
-    uint64_t history;                   /* hash of all operators so far */
+    struct starlin__chunk_op_block *op_blocks;
+    size_t nops, nfree_ops;         /* records in all, and free */
+    struct starlin__agreed *agreed; /* shapes that the ranks have compared */
+    uint64_t history;               /* hash of all operators so far */
 };
 
 /* The GPU of this rank, near its cores. ERR_NO_DEVICE: there are fewer GPUs than ranks, and sharing was not
@@ -68,6 +70,9 @@ void starlin__context_fail(starlin_context_t *context, const starlin__notice_t *
 
 /* The failure that a wait for operators up to `sequence` has to report, as status and last error. */
 starlin_status_t starlin__context_failure(starlin_context_t *context, uint64_t sequence);
+
+/* Waits until no chunk of any operator is in flight: no collective runs then, and no worker computes. */
+void starlin__context_drain(starlin_context_t *context);
 
 /* Waits until the device has finished what was launched; no more than the time limit. */
 starlin_status_t starlin__context_synchronize(starlin_context_t *context);

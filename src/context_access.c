@@ -67,23 +67,22 @@ starlin_status_t starlin__context_synchronize(starlin_context_t *context)
     return STARLIN_SUCCESS;
 }
 
-starlin_status_t starlin_context_wait(starlin_context_t *context)
+void starlin__context_drain(starlin_context_t *context)
 {
-    starlin_status_t status;
-    uint64_t sequence;
-
-    if (context == NULL)
-        return starlin__error(STARLIN_ERR_INVALID, "context is NULL");
     starpu_do_schedule(); /* a policy may hold tasks back until it hears that no more will come */
     pthread_mutex_lock(&context->lock);
     while (context->inflight > 0)
         pthread_cond_wait(&context->idle, &context->lock);
-    sequence = context->sequence;
     pthread_mutex_unlock(&context->lock);
-    status = starlin__context_synchronize(context);
-    if (status != STARLIN_SUCCESS)
-        return status;
-    return starlin__context_failure(context, sequence);
+}
+
+starlin_status_t starlin_context_wait(starlin_context_t *context)
+{
+    if (context == NULL)
+        return starlin__error(STARLIN_ERR_INVALID, "context is NULL");
+    starlin__context_drain(context);
+    STARLIN__FORWARD(starlin__context_synchronize(context));
+    return starlin__context_failure(context, context->sequence);
 }
 
 int starlin_context_rank(const starlin_context_t *context)

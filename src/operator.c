@@ -6,17 +6,50 @@
 
 #include <stdio.h>
 
+enum { SMALLEST_BLOCK = 64 };
+
+/* Records are allocated by the block and freed with the context. */
+typedef struct starlin__chunk_op_block {
+    struct starlin__chunk_op_block *next;
+    starlin__chunk_op_t ops[];
+} block_t;
+
+static void give_back(starlin_context_t *context, starlin__chunk_op_t *op)
+{
+    op->next = context->free_ops;
+    context->free_ops = op;
+    context->nfree_ops++;
+}
+
+/* Doubles the pool, so that there are always as many records again as were ever in flight: how many are in
+ * flight varies from step to step, and no step may have to allocate. */
+static void grow(starlin_context_t *context)
+{
+    size_t count = context->nops > SMALLEST_BLOCK ? context->nops : SMALLEST_BLOCK;
+    block_t *block = starlin__alloc(sizeof *block + count * sizeof *block->ops);
+
+    if (block == NULL)
+        return;
+    block->next = context->op_blocks;
+    context->op_blocks = block;
+    context->nops += count;
+    for (size_t i = 0; i < count; i++)
+        give_back(context, &block->ops[i]);
+}
+
 starlin__chunk_op_t *starlin__chunk_op_acquire(starlin_context_t *context)
 {
     starlin__chunk_op_t *op;
 
     pthread_mutex_lock(&context->lock);
+    if (2 * (context->nops - context->nfree_ops + 1) > context->nops)
+        grow(context);
     op = context->free_ops;
-    if (op != NULL)
+    if (op != NULL) {
         context->free_ops = op->next;
+        context->nfree_ops--;
+    }
     pthread_mutex_unlock(&context->lock);
-    if (op == NULL)
-        op = starlin__alloc(sizeof *op);
     if (op == NULL)
         return NULL;
     op->context = context;
@@ -30,17 +63,16 @@ void starlin__chunk_op_release(starlin__chunk_op_t *op)
     starlin_context_t *context = op->context;
 
     pthread_mutex_lock(&context->lock);
-    op->next = context->free_ops;
-    context->free_ops = op;
+    give_back(context, op);
     pthread_mutex_unlock(&context->lock);
 }
 
 void starlin__chunk_op_free_all(starlin_context_t *context)
 {
-    while (context->free_ops != NULL) {
-        starlin__chunk_op_t *op = context->free_ops;
-        context->free_ops = op->next;
-        starlin__free(op);
+    while (context->op_blocks != NULL) {
+        block_t *block = context->op_blocks;
+        context->op_blocks = block->next;
+        starlin__free(block);
     }
 }
 
@@ -56,8 +88,7 @@ void starlin__chunk_op_ended(void *arg)
     op->w->inflight--;
     op->y->inflight--;
     context->inflight--;
-    op->next = context->free_ops;
-    context->free_ops = op;
+    give_back(context, op);
     /* waits are for whole matrices or the whole context: wake them only when one could be over */
     if (context->inflight == 0 || op->x->inflight == 0 || op->w->inflight == 0 || op->y->inflight == 0)
         pthread_cond_broadcast(&context->idle);

@@ -254,11 +254,7 @@ static starlin_status_t prepare(starlin_context_t *context, const starlin_matrix
     key = starlin__hash(key, &x->dtype, sizeof x->dtype);
     if (is_known(context, key, false))
         return STARLIN_SUCCESS;
-    starpu_do_schedule(); /* a policy may hold tasks back until it hears that no more will come */
-    pthread_mutex_lock(&context->lock);
-    while (context->inflight > 0)
-        pthread_cond_wait(&context->idle, &context->lock);
-    pthread_mutex_unlock(&context->lock);
+    starlin__context_drain(context);
     for (size_t i = 0; i < x->nchunks; i++) {
         starlin__gemm_t gemm = gemm_shape(x, w, sum, i);
         STARLIN__FORWARD(context->compute->ops->prepare(context->compute, &gemm));
