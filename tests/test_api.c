@@ -194,17 +194,18 @@ static void refuse_y(const linear_t *a, const starlin_chunking_t *rows, void *da
 
 static void test_operators(starlin_context_t *context)
 {
-    linear_t a = {.context = context, .m = 8, .n = 5, .k = 3, .count = 2};
+    linear_t a = {.context = context, .m = 8, .n = 5, .k = 12, .count = 2}; /* y is smaller than x and w */
     starlin_row_linear_options_t options = STARLIN_ROW_LINEAR_OPTIONS_INIT;
-    static float memory[8 * 16];
+    static float memory[8 * 32];
+    starlin_matrix_t *x, *own_x;
 
     CHECK_STATUS(linear_open(&a), STARLIN_SUCCESS);
     refuse_operator(NULL, a.x, a.w, a.y, "context is NULL");
     refuse_operator(context, NULL, a.w, a.y, "x is NULL");
     refuse_operator(context, a.x, NULL, a.y, "w is NULL");
     refuse_operator(context, a.x, a.w, NULL, "y is NULL");
-    refuse_operator(context, a.w, a.x, a.y, "w 8 rows");
-    refuse_operator(context, a.x, a.w, a.x, "n");
+    refuse_operator(context, a.w, a.x, a.y, "both are n");
+    refuse_operator(context, a.x, a.w, a.x, "both are n");
     options.struct_size = 5;
     CHECK_REFUSED(starlin_row_linear(context, a.x, a.w, a.y, &options), STARLIN_ERR_INVALID,
                   "struct_size is 5");
@@ -216,7 +217,11 @@ static void test_operators(starlin_context_t *context)
     refuse_y(&a, a.rows, memory, (starlin_matrix_layout_t){.cols = 5, .dtype = STARLIN_F64}, "y f64");
     refuse_y(&a, NULL, memory, (starlin_matrix_layout_t){.rows = 8, .cols = 5}, "cut alike");
     refuse_y(&a, a.rows, a.x_data, (starlin_matrix_layout_t){.cols = 5}, "overlaps that of x");
-    refuse_y(&a, a.rows, (float *)a.x_data + 8 * 3 - 1, (starlin_matrix_layout_t){.cols = 5}, "overlaps");
+    own_x = a.x;
+    a.x = x = wrap(context, a.rows, memory, (starlin_matrix_layout_t){.cols = 12});
+    refuse_y(&a, a.rows, memory + 8 * 12 - 1, (starlin_matrix_layout_t){.cols = 5}, "overlaps that of x");
+    a.x = own_x;
+    starlin_matrix_destroy(x);
     refuse_y(&a, a.rows, (float *)a.w_data + 1, (starlin_matrix_layout_t){.cols = 5}, "overlaps that of w");
     /* nothing of this has done harm */
     CHECK_STATUS(linear_submit(&a), STARLIN_SUCCESS);
