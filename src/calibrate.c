@@ -15,6 +15,8 @@ static const double task_host_us = 12.0, task_device_us = 6.0;
 /* Both kernels share the device's processors and memory: fitted to two-stream loops with collectives of 8
  * CTAs on an H200. */
 static const double device_gemm_slowdown = 1.02, device_comm_slowdown = 1.05;
+/* A gemm's blocks stay to its end, so a collective that comes later waits for it: as good as for ever. */
+static const double device_comm_delay_us = 1e9;
 
 static starlin_status_t gemm_once(starlin_context_t *context, const starlin__gemm_t *gemm)
 {
@@ -160,6 +162,7 @@ starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__s
     input_p->task_us = context->device != NULL ? task_device_us : task_host_us;
     input_p->gemm_slowdown = context->device != NULL ? device_gemm_slowdown : 1.0;
     input_p->comm_slowdown = context->device != NULL ? device_comm_slowdown : 1.0;
+    input_p->comm_delay_us = context->device != NULL ? device_comm_delay_us : 0.0;
     input_p->comm_uses_core = context->comm->uses_core && !context->share.comm_has_core;
     input_p->row_quantum = row_quantum(context, gemm->m);
     input_p->min_gain = 0.01;

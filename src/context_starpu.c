@@ -76,6 +76,8 @@ starlin_status_t starlin__context_start_starpu(starlin_context_t *context, bool 
     if (on_device) {
         configure_files(context);
         conf.ncuda = 1;
+        /* a GPU's worker has a core to itself and every pause of it is idle time of the GPU */
+        conf.driver_spinning_backoff_min = conf.driver_spinning_backoff_max = 1;
         conf.use_explicit_workers_cuda_gpuid = 1;
         for (unsigned i = 0; i < STARPU_NMAXWORKERS; i++)
             conf.workers_cuda_gpuid[i] = gpu;

@@ -41,6 +41,9 @@ typedef struct starlin__device_ops {
     /* The stream's later work waits for the event's last record. No host wait. */
     starlin_status_t (*event_wait)(starlin__device_t *device, starlin__event_t *event,
                                    starlin__stream_t stream);
+    /* The compute stream's later work starts a little after the event, which was recorded there, has passed:
+     * by the time that another stream's work behind the same event needs to get in first. */
+    starlin_status_t (*give_way)(starlin__device_t *device, starlin__event_t *event);
     starlin_status_t (*event_query)(starlin__device_t *device, starlin__event_t *event, bool *passed_p);
     /* A stream of the caller's (a cudaStream_t): our streams' later work waits for all that is in it so far;
      * its later work waits for the event's last record. No host wait. */

@@ -11,6 +11,8 @@ typedef struct cuda_device {
     starlin__device_t base;
     CUcontext context; /* the primary one, retained */
     cudaStream_t streams[2];
+    cudaStream_t detour; /* for give_way: an event's way here and back takes as long as the yielding should */
+    cudaEvent_t detour_end;
 } cuda_device_t;
 
 static struct {
@@ -114,6 +116,9 @@ static starlin_status_t open_streams(cuda_device_t *device)
     TRY(cudaStreamCreateWithPriority(&device->streams[STARLIN__STREAM_COMPUTE], cudaStreamNonBlocking,
                                      lowest),
         "creating the compute stream");
+    TRY(cudaStreamCreateWithPriority(&device->detour, cudaStreamNonBlocking, highest),
+        "creating the detour stream");
+    TRY(cudaEventCreateWithFlags(&device->detour_end, cudaEventDisableTiming), "creating the detour's event");
     TRY(cudaStreamCreateWithPriority(&device->streams[STARLIN__STREAM_COMM], cudaStreamNonBlocking, highest),
         "creating the communication stream");
     return STARLIN_SUCCESS;
@@ -129,6 +134,10 @@ static void device_destroy(starlin__device_t *base)
             if (device->streams[i] != NULL)
                 (void)cudaStreamDestroy(device->streams[i]);
         }
+        if (device->detour_end != NULL)
+            (void)cudaEventDestroy(device->detour_end);
+        if (device->detour != NULL)
+            (void)cudaStreamDestroy(device->detour);
         (void)cudaGetLastError();
         starlin__device_cuda_leave(base);
     }
@@ -294,6 +303,21 @@ static starlin_status_t event_wait_foreign(starlin__device_t *device, starlin__e
     return starlin__device_cuda_status(error, "making a caller's stream wait");
 }
 
+/* A kernel that fills the device and follows the last one in its stream starts before a kernel of another
+ * stream has heard of the event between them, and then keeps it out until its first blocks retire. */
+static starlin_status_t give_way(starlin__device_t *base, starlin__event_t *event)
+{
+    cuda_device_t *device = (cuda_device_t *)base;
+    STARLIN__FORWARD(starlin__device_cuda_enter(base));
+    cudaError_t error = cudaStreamWaitEvent(device->detour, (cudaEvent_t)event, 0);
+    if (error == cudaSuccess)
+        error = cudaEventRecord(device->detour_end, device->detour);
+    if (error == cudaSuccess)
+        error = cudaStreamWaitEvent(device->streams[STARLIN__STREAM_COMPUTE], device->detour_end, 0);
+    starlin__device_cuda_leave(base);
+    return starlin__device_cuda_status(error, "letting another stream go first");
+}
+
 static starlin_status_t event_query(starlin__device_t *device, starlin__event_t *event, bool *passed_p)
 {
     STARLIN__FORWARD(starlin__device_cuda_enter(device));
@@ -338,6 +362,7 @@ static const starlin__device_ops_t ops = {
     .event_destroy = event_destroy,
     .event_record = event_record,
     .event_wait = event_wait,
+    .give_way = give_way,
     .event_query = event_query,
     .join = join,
     .event_wait_foreign = event_wait_foreign,

@@ -36,11 +36,13 @@ static starlin_status_t wait_operators(starlin_matrix_t *matrix)
     return starlin__context_failure(matrix->context, sequence);
 }
 
+/* In main memory, wherever the handle's home is, where it must be released too. */
 static starlin_status_t acquire(starlin_matrix_t *matrix, size_t i, enum starpu_data_access_mode mode)
 {
-    int ret = starpu_data_acquire(matrix->handles[i], mode);
+    int ret = starpu_data_acquire_on_node(matrix->handles[i], STARPU_MAIN_RAM, mode);
     if (ret != 0)
-        return starlin__error(STARLIN_ERR_RUNTIME, "starpu_data_acquire of chunk %zu returned %d", i, ret);
+        return starlin__error(STARLIN_ERR_RUNTIME, "starpu_data_acquire_on_node of chunk %zu returned %d", i,
+                              ret);
     return STARLIN_SUCCESS;
 }
 
@@ -53,7 +55,7 @@ starlin_status_t starlin_matrix_wait(starlin_matrix_t *matrix)
     for (size_t i = 0;
          matrix->context->device != NULL && matrix->space == STARLIN__HOST && i < matrix->nchunks; i++) {
         STARLIN__FORWARD(acquire(matrix, i, STARPU_R));
-        starpu_data_release(matrix->handles[i]);
+        starpu_data_release_on_node(matrix->handles[i], STARPU_MAIN_RAM);
     }
     return STARLIN_SUCCESS;
 }
@@ -80,7 +82,7 @@ static starlin_status_t copy_chunk(starlin_matrix_t *matrix, size_t i, char *hos
         copy_rows(host, pitch, data, ld, width, matrix->chunk_rows[i]);
     else
         copy_rows(data, ld, host, pitch, width, matrix->chunk_rows[i]);
-    starpu_data_release(matrix->handles[i]);
+    starpu_data_release_on_node(matrix->handles[i], STARPU_MAIN_RAM);
     return STARLIN_SUCCESS;
 }
 

@@ -359,6 +359,9 @@ void starlin__progress_submit(starlin__progress_t *progress, starlin__work_t *wo
     else
         progress->head = work;
     progress->tail = work;
+    /* awake by the time that the data is ready */
+    if (progress->setup.has_core && progress->head == work)
+        pthread_cond_signal(&progress->changed);
     pthread_mutex_unlock(&progress->lock);
 }
 

@@ -4,20 +4,21 @@
 #define _POSIX_C_SOURCE 200809L
 #include "rehearse.h"
 
-#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "matrix.h"
 
 /* For all runs together. */
-static const double budget_us = 120e3;
-enum { MOST_LISTS = 10, ROUNDS = 4, MOST_LAYERS = 3 };
+static const double budget_us = 140e3;
+enum { MOST_LISTS = 10, ROUNDS = 3, MOST_LAYERS = 3 };
 
 typedef struct candidate {
     starlin__plan_t plan;
     starlin_matrix_t *x, *w, *y;
-    double time_us;
+    double runs_us[ROUNDS];
+    double time_us; /* their median */
 } candidate_t;
 
 static starlin_status_t candidate_open(starlin_context_t *context, const starlin__scratch_t *scratch,
@@ -64,6 +65,12 @@ static starlin_status_t candidate_run(starlin_context_t *context, const starlin_
     return STARLIN_SUCCESS;
 }
 
+static int compare_times(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 /* All rounds; the first is a warm-up in which algorithms are chosen. Leaves each list's median in time_us.
  */
 static starlin_status_t run_all(starlin_context_t *context, const starlin__scratch_t *scratch,
@@ -73,18 +80,19 @@ static starlin_status_t run_all(starlin_context_t *context, const starlin__scrat
 
     for (size_t i = 0; i < count; i++) {
         STARLIN__FORWARD(candidate_run(context, scratch, nlayers, &candidates[i], &time_us));
-        candidates[i].time_us = HUGE_VAL;
     }
     for (size_t round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < count; i++) {
             /* every other round backwards: a neighbour's heat is then no list's lasting disadvantage */
             candidate_t *candidate = &candidates[round % 2 ? count - 1 - i : i];
-            STARLIN__FORWARD(candidate_run(context, scratch, nlayers, candidate, &time_us));
-            candidate->time_us = time_us < candidate->time_us ? time_us : candidate->time_us;
+            STARLIN__FORWARD(candidate_run(context, scratch, nlayers, candidate, &candidate->runs_us[round]));
         }
     }
-    for (size_t i = 0; i < count; i++)
-        STARLIN__FORWARD(starlin__agree_max(context, &candidates[i].time_us, 1));
+    for (size_t i = 0; i < count; i++) {
+        STARLIN__FORWARD(starlin__agree_max(context, candidates[i].runs_us, ROUNDS));
+        qsort(candidates[i].runs_us, ROUNDS, sizeof(double), compare_times);
+        candidates[i].time_us = candidates[i].runs_us[ROUNDS / 2];
+    }
     return STARLIN_SUCCESS;
 }
 
@@ -109,23 +117,30 @@ static void add_list(const starlin__plan_input_t *input, candidate_t *candidates
     (*count)++;
 }
 
-/* One chunk, the planner's favourites and the equal lists that everybody knows. */
+/* One chunk, the planner's favourites under both views of a collective that comes late, and the equal lists
+ * that everybody knows. */
 static size_t make_lists(const starlin__plan_input_t *input, const starlin__plan_t *plan, size_t limit,
                          candidate_t *candidates)
 {
-    static const size_t equal[] = {4, 8, 2, 16};
-    starlin__plan_t one = {.nchunks = 1, .rows = {input->m}}, ranked[4];
-    size_t count = 0, nranked = starlin__plan_rank(input, 4, ranked);
+    enum { RANKED = 3 };
+    static const size_t equal[RANKED + 1] = {8, 4, 16, 2};
+    starlin__plan_t one = {.nchunks = 1, .rows = {input->m}}, late[RANKED] = {0}, prompt[RANKED] = {0};
+    starlin__plan_input_t undelayed = *input;
+    size_t count = 0, nlate = starlin__plan_rank(input, RANKED, late), nprompt;
 
+    undelayed.comm_delay_us = 0.0;
+    nprompt = starlin__plan_rank(&undelayed, RANKED, prompt);
     add_list(input, candidates, &count, limit, &one);
     add_list(input, candidates, &count, limit, plan);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i <= RANKED; i++) {
         starlin__plan_t list = {0};
-        if (i < nranked)
-            add_list(input, candidates, &count, limit, &ranked[i]);
         list.nchunks = starlin__plan_equal(input->m, equal[i], list.rows);
         if (list.rows[list.nchunks - 1] >= input->row_quantum)
             add_list(input, candidates, &count, limit, &list);
+        if (i < nlate)
+            add_list(input, candidates, &count, limit, &late[i]);
+        if (i < nprompt)
+            add_list(input, candidates, &count, limit, &prompt[i]);
     }
     return count;
 }
@@ -169,7 +184,7 @@ static void log_lists(const candidate_t *candidates, size_t count)
 static size_t affordable(const starlin__plan_input_t *input, const starlin__plan_t *plan, unsigned nlayers)
 {
     double hideable_us = plan->gemm_us < plan->comm_us ? plan->gemm_us : plan->comm_us;
-    double run_us = plan->serial_us * nlayers * (ROUNDS + 1), count = budget_us / run_us;
+    double run_us = plan->predicted_us * nlayers * (ROUNDS + 1), count = budget_us / run_us;
 
     if (input->comm_uses_core || hideable_us < input->min_gain * plan->serial_us ||
         input->m < 2 * input->row_quantum)
