@@ -136,7 +136,7 @@ static void describe(starlin_context_t *context)
 static starlin_status_t agree_opened(starlin_context_t *context, starlin_status_t status)
 {
     starlin__field_t fields[3];
-    char text[512]; /* a list of policies is long */
+    char text[1024]; /* a list of policies is long */
     starlin_status_t agreement;
 
     snprintf(text, sizeof text, "%s", starlin_last_error());
@@ -194,7 +194,7 @@ static void close_all(starlin_context_t *context)
 static starlin_status_t open_all(starlin_context_t *context, const starlin_context_options_t *options,
                                  starlin_status_t validity)
 {
-    char text[512];
+    char text[1024];
     starlin_status_t status;
 
     snprintf(text, sizeof text, "%s", validity != STARLIN_SUCCESS ? starlin_last_error() : "");

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#define TEXT_SIZE        512
+#define TEXT_SIZE        1024
 #define STRINGIFY(x)     #x
 #define VERSION(a, b, c) STRINGIFY(a) "." STRINGIFY(b) "." STRINGIFY(c)
 
