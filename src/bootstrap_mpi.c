@@ -22,7 +22,12 @@ typedef struct bootstrap_mpi {
     MPI_Request *sends; /* one per peer, for notify */
     MPI_Request *acks;
     bool abandoned; /* an exchange timed out: requests are in flight, nothing may be freed */
+    char *abandoned_buffer;
+    struct bootstrap_mpi *next; /* in the list of those that outlive their context */
 } bootstrap_mpi_t;
+
+/* MPI may still write to their memory until it is finalized. Under the context's claim of the process. */
+static bootstrap_mpi_t *abandoned_bootstraps;
 
 static starlin_status_t translate(int ret, const char *call)
 {
@@ -69,6 +74,7 @@ static starlin_status_t mpi_allgather(starlin__bootstrap_t *base, const void *mi
             break;
         if (starlin__now_us() > deadline_us) {
             bootstrap->abandoned = true;
+            bootstrap->abandoned_buffer = buffer;
             return starlin__error(
                 STARLIN_ERR_TIMEOUT,
                 "rank %d waited %u ms for an exchange among %d ranks: does every rank make the same "
@@ -151,8 +157,11 @@ static void mpi_destroy(starlin__bootstrap_t *base)
 
     MPI_Finalized(&finalized);
     /* requests in flight still point into this memory */
-    if (bootstrap->abandoned)
+    if (bootstrap->abandoned) {
+        bootstrap->next = abandoned_bootstraps;
+        abandoned_bootstraps = bootstrap;
         return;
+    }
     if (!finalized) {
         MPI_Cancel(&bootstrap->receive);
         MPI_Wait(&bootstrap->receive, MPI_STATUS_IGNORE);
