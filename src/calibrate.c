@@ -87,8 +87,13 @@ static starlin_status_t measure_gemm(starlin_context_t *context, const starlin__
         STARLIN__FORWARD(time_gemm(context, &gemm, &time_us));
         starlin__curve_add(curve, (double)gemm.m, time_us);
         spent_us += (REPETITIONS + 1) * time_us;
-        if (gemm.m == shape->m || spent_us + 2 * (REPETITIONS + 1) * time_us > budget_us)
+        if (gemm.m == shape->m)
             return STARLIN_SUCCESS;
+        if (spent_us + 2 * (REPETITIONS + 1) * time_us > budget_us) {
+            /* more of the same: safer than a slope between two points */
+            starlin__curve_add(curve, (double)shape->m, time_us * (double)shape->m / (double)gemm.m);
+            return STARLIN_SUCCESS;
+        }
     }
 }
 

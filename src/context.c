@@ -89,6 +89,12 @@ static void progress_failed(void *arg, const starlin__notice_t *notice)
     starlin__context_fail(arg, notice);
 }
 
+/* A worker without a task lends its time. Returns whether it may sleep instead. */
+static unsigned worker_idles(void *progress)
+{
+    return !starlin__progress_advance(progress);
+}
+
 static starlin_status_t open_comm(starlin_context_t *context)
 {
     starlin__comm_setup_t setup = {.config = &context->config,
@@ -106,7 +112,9 @@ static starlin_status_t open_comm(starlin_context_t *context)
     STARLIN__FORWARD(starlin__timeline_create(TIMELINE_SPANS, &context->timeline));
     progress.comm = context->comm;
     progress.device = context->device;
-    return starlin__progress_create(&progress, &context->progress);
+    STARLIN__FORWARD(starlin__progress_create(&progress, &context->progress));
+    context->idle_hook = starpu_progression_hook_register(worker_idles, context->progress);
+    return STARLIN_SUCCESS;
 }
 
 static void describe(starlin_context_t *context)
@@ -163,6 +171,8 @@ static void unclaim(const starlin_context_t *context)
 
 static void close_all(starlin_context_t *context)
 {
+    if (context->idle_hook >= 0)
+        starpu_progression_hook_deregister(context->idle_hook);
     starlin__progress_destroy(context->progress);
     starlin__comm_destroy(context->comm);
     if (context->compute != NULL)
@@ -249,6 +259,7 @@ starlin_status_t starlin_context_create(const starlin_context_options_t *options
     if (context == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "context");
     context->history = STARLIN__HASH_INIT;
+    context->idle_hook = -1;
     context->owns_starpu = !starpu_is_initialized();
     pthread_mutex_init(&context->lock, NULL);
     pthread_cond_init(&context->idle, NULL);

@@ -33,6 +33,7 @@ struct starlin_context {
     starlin__compute_t *compute;
     starlin__comm_t *comm;
     starlin__progress_t *progress;
+    int idle_hook; /* with StarPU, for workers without a task; negative: none */
     starlin__timeline_t *timeline;
     bool owns_starpu;                /* else the application started it */
     bool starpu_started;             /* by this context */

@@ -306,8 +306,6 @@ static const list_t *search_run(search_t *search, double ratio)
 static const char *explain(const starlin__plan_input_t *input, const starlin__plan_t *plan, double chunked_us)
 {
     double hideable = plan->gemm_us < plan->comm_us ? plan->gemm_us : plan->comm_us;
-    if (input->comm_uses_core)
-        return "communication shares the gemm's cores";
     if (hideable < 2 * input->min_gain * plan->serial_us)
         return plan->gemm_us < plan->comm_us ? "the link is the bottleneck, gemms are short"
                                              : "the link is idle most of the time";
@@ -327,6 +325,10 @@ static void reason(const starlin__plan_input_t *input, starlin__plan_t *plan, co
         snprintf(text, size, "nothing to hide: the collective takes no time");
     else if (plan->gemm_us <= 0)
         snprintf(text, size, "nothing to hide behind: the gemm takes no time");
+    else if (input->comm_uses_core)
+        snprintf(text, size,
+                 "communication needs the cores that gemms run on: it cannot be hidden (one chunk: %.0f us)",
+                 plan->serial_us);
     else
         snprintf(text, size, "%s: chunking would take %.0f us, one chunk %.0f us: gain below %.1f%%",
                  explain(input, plan, list->us), list->us / (input->nlayers > 1 ? input->nlayers : 1),
@@ -348,7 +350,8 @@ void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *p
     double ratio = plan_p->gemm_us > 0 ? plan_p->comm_us / plan_p->gemm_us : 0;
     const list_t *list = search_run(&search, ratio);
     double gain = list == NULL ? 0 : chain_us - list->us;
-    if (plan_p->comm_us <= 0 || plan_p->gemm_us <= 0 || gain <= 0 || gain < input->min_gain * chain_us) {
+    if (input->comm_uses_core || plan_p->comm_us <= 0 || plan_p->gemm_us <= 0 || gain <= 0 ||
+        gain < input->min_gain * chain_us) {
         reason(input, plan_p, list);
         return;
     }

@@ -2,41 +2,25 @@
 /* The progress engine. Invariants:
  *   - works are started in the order of their submission, whatever order they become ready in;
  *   - a rank whose gemm failed tells its peers before it starts that gemm's collective, and takes part in it
- * all the same;
+ *     all the same;
  *   - a collective that cannot start, fails or takes too long breaks the communicator: every later work ends
  *     at once, so that no wait hangs;
- *   - callbacks are called without the lock, since ending a task may make the next work ready. */
+ *   - callbacks are called without the lock, since ending a task may make the next work ready.
+ * Rounds are gone through by the engine's thread where it has a core of its own. Elsewhere waking it up on a
+ * busy core could take as long as a gemm: workers go through a round when data becomes ready and while they
+ * are idle, and the thread only looks after what they leave. */
 #define _POSIX_C_SOURCE 200809L
-#include "progress.h"
+#include "progress_private.h"
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
-#include <time.h>
 
-enum { WAITING, READY, STARTED };
-
-/* Pause between tests where the thread shares its core with a worker. Longer delays the network's progress,
- * shorter takes time from the gemm; 20 to 100 us measured the same on two ranks with one core each. */
-static const double poll_pause_us = 30.0;
-/* How often an idle engine with collectives to come looks for a peer's failure. */
-static const double notice_pause_us = 1000.0;
-
-struct starlin__progress {
-    starlin__progress_setup_t setup;
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    starlin__work_t *head, *tail; /* submitted collectives, not started */
-    starlin__work_t *watches;     /* ready watches */
-    bool stop;
-    /* progress thread only */
-    starlin__work_t *running, *running_tail; /* started, in order */
-    bool broken;
-    bool told; /* peers know of a failure of this rank */
-    /* under the lock */
-    starlin__notice_t failure; /* first failure of this rank, by sequence */
-};
+static void end(starlin__progress_t *progress, starlin__work_t *work)
+{
+    work->end_us = starlin__now_us();
+    /* first: the callback may give the work to its next user */
+    atomic_fetch_sub(&progress->active, 1);
+    work->on_end(work);
+}
 
 static void report(starlin__progress_t *progress, uint64_t sequence, starlin_status_t status,
                    const char *text)
@@ -122,8 +106,7 @@ static void start(starlin__progress_t *progress, starlin__work_t *work)
             start_failed(progress, work->sequence, status);
     }
     if (progress->broken || work->ends_at_launch) {
-        work->end_us = starlin__now_us();
-        work->on_end(work);
+        end(progress, work);
         return;
     }
     work->state = STARTED;
@@ -193,10 +176,9 @@ static bool test_running(starlin__progress_t *progress)
         *link = work->next;
         if (progress->running_tail == work)
             progress->running_tail = last;
-        work->end_us = starlin__now_us();
         /* a peer that failed has told us before it joined this collective: hear it before the wait does */
         poll_notices(progress);
-        work->on_end(work);
+        end(progress, work);
         ended = true;
     }
     return ended;
@@ -219,8 +201,7 @@ static bool test_watches(starlin__progress_t *progress)
             device->ops->event_query(device, work->request.done, &passed) != STARLIN_SUCCESS)
             passed = true;
         if (passed) {
-            work->end_us = starlin__now_us();
-            work->on_end(work);
+            end(progress, work);
             ended = true;
             continue;
         }
@@ -232,118 +213,28 @@ static bool test_watches(starlin__progress_t *progress)
     return ended;
 }
 
-/* When the next look is worth while; negative: only after a change. */
-static double next_look_us(const starlin__progress_t *progress)
+bool starlin__progress_round(starlin__progress_t *progress)
 {
-    const starlin__comm_ops_t *ops = progress->setup.comm->ops;
-    double now_us = starlin__now_us(), wake_us;
+    bool ended;
 
-    if (progress->watches != NULL)
-        return now_us;
-    /* a core of its own is there to be used: waking up would cost more than many collectives take */
-    if (progress->setup.has_core && progress->head != NULL && progress->running == NULL)
-        return now_us;
-    if (progress->running != NULL) {
-        wake_us =
-            ops->wake_us != NULL ? ops->wake_us(progress->setup.comm, &progress->running->request) : 0.0;
-        if (wake_us > now_us)
-            return wake_us;
-        return progress->setup.has_core ? now_us : now_us + poll_pause_us;
-    }
-    if (progress->head != NULL && progress->setup.bootstrap->nranks > 1)
-        return now_us + notice_pause_us;
-    return -1.0;
-}
-
-static void rest(starlin__progress_t *progress)
-{
-    double look_us;
-
-    pthread_mutex_lock(&progress->lock);
-    look_us = next_look_us(progress);
-    if (progress->stop || (progress->head != NULL && progress->head->state == READY)) {
-        /* there is something to do */
-    } else if (look_us < 0.0) {
-        pthread_cond_wait(&progress->changed, &progress->lock);
-    } else if (look_us > starlin__now_us()) {
-        struct timespec until = {.tv_sec = (time_t)(look_us / 1e6)};
-        until.tv_nsec = (long)((look_us - 1e6 * (double)until.tv_sec) * 1e3);
-        pthread_cond_timedwait(&progress->changed, &progress->lock, &until);
-    } else {
-        pthread_mutex_unlock(&progress->lock);
-        sched_yield();
-        return;
-    }
-    pthread_mutex_unlock(&progress->lock);
-}
-
-static bool is_finished(starlin__progress_t *progress)
-{
-    bool finished;
-    pthread_mutex_lock(&progress->lock);
-    finished =
-        progress->stop && progress->head == NULL && progress->running == NULL && progress->watches == NULL;
-    pthread_mutex_unlock(&progress->lock);
-    return finished;
-}
-
-static void *progress_main(void *arg)
-{
-    starlin__progress_t *progress = arg;
-
-    if (progress->setup.attach != NULL)
-        progress->setup.attach(progress->setup.arg);
-    while (!is_finished(progress)) {
-        bool ended;
-        start_ready(progress);
-        ended = test_running(progress);
-        ended |= test_watches(progress);
-        if (ended)
-            continue;
+    start_ready(progress);
+    ended = test_running(progress);
+    ended |= test_watches(progress);
+    if (!ended)
         poll_notices(progress);
-        rest(progress);
-    }
-    return NULL;
+    return ended;
 }
 
-starlin_status_t starlin__progress_create(const starlin__progress_setup_t *setup,
-                                          starlin__progress_t **progress_p)
+bool starlin__progress_advance(starlin__progress_t *progress)
 {
-    starlin__progress_t *progress = starlin__alloc(sizeof *progress);
-    pthread_condattr_t attributes;
-    int ret;
-
-    if (progress == NULL)
-        return starlin__error(STARLIN_ERR_NO_MEMORY, "progress engine");
-    progress->setup = *setup;
-    pthread_mutex_init(&progress->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&progress->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    ret = pthread_create(&progress->thread, NULL, progress_main, progress);
-    if (ret != 0) {
-        pthread_cond_destroy(&progress->changed);
-        pthread_mutex_destroy(&progress->lock);
-        starlin__free(progress);
-        return starlin__error(STARLIN_ERR_RUNTIME, "pthread_create returned %d", ret);
-    }
-    *progress_p = progress;
-    return STARLIN_SUCCESS;
-}
-
-void starlin__progress_destroy(starlin__progress_t *progress)
-{
-    if (progress == NULL)
-        return;
-    pthread_mutex_lock(&progress->lock);
-    progress->stop = true;
-    pthread_cond_signal(&progress->changed);
-    pthread_mutex_unlock(&progress->lock);
-    pthread_join(progress->thread, NULL);
-    pthread_cond_destroy(&progress->changed);
-    pthread_mutex_destroy(&progress->lock);
-    starlin__free(progress);
+    if (progress->setup.has_core || atomic_load_explicit(&progress->active, memory_order_relaxed) == 0)
+        return false;
+    /* somebody else is at it, perhaps this very thread further up */
+    if (pthread_mutex_trylock(&progress->round) != 0)
+        return true;
+    (void)starlin__progress_round(progress);
+    pthread_mutex_unlock(&progress->round);
+    return true;
 }
 
 void starlin__progress_submit(starlin__progress_t *progress, starlin__work_t *work)
@@ -351,6 +242,7 @@ void starlin__progress_submit(starlin__progress_t *progress, starlin__work_t *wo
     work->state = WAITING;
     work->failed_before_start = false;
     work->next = NULL;
+    atomic_fetch_add(&progress->active, 1);
     if (work->is_watch)
         return;
     pthread_mutex_lock(&progress->lock);
@@ -384,4 +276,5 @@ void starlin__progress_ready(starlin__progress_t *progress, starlin__work_t *wor
     if (work->is_watch || progress->head == work)
         pthread_cond_signal(&progress->changed);
     pthread_mutex_unlock(&progress->lock);
+    (void)starlin__progress_advance(progress);
 }

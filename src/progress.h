@@ -47,4 +47,8 @@ void starlin__progress_submit(starlin__progress_t *progress, starlin__work_t *wo
 void starlin__progress_ready(starlin__progress_t *progress, starlin__work_t *work,
                              const starlin__notice_t *failure);
 
+/* Goes through a round on the caller's thread (an idle worker's), where the engine's thread has no core of
+ * its own. Cheap when there is nothing to do. False: nothing is in flight. */
+bool starlin__progress_advance(starlin__progress_t *progress);
+
 #endif
