@@ -54,6 +54,7 @@ struct starlin_context {
     struct starlin__chunk_op *free_ops; /* records to reuse */
     struct starlin__chunk_op_block *op_blocks;
     size_t nops, nfree_ops;         /* records in all, and free */
+    size_t window, window_before;   /* taken since the last wait, and between that and the one before */
     struct starlin__agreed *agreed; /* shapes that the ranks have compared */
     uint64_t history;               /* hash of all operators so far */
 };
@@ -72,6 +73,8 @@ void starlin__context_fail(starlin_context_t *context, const starlin__notice_t *
 /* The failure that a wait for operators up to `sequence` has to report, as status and last error. */
 starlin_status_t starlin__context_failure(starlin_context_t *context, uint64_t sequence);
 
+/* A wait is over: what is submitted from now on is counted anew. Under the lock. */
+void starlin__context_waited(starlin_context_t *context);
 /* Waits until no chunk of any operator is in flight: no collective runs then, and no worker computes. */
 void starlin__context_drain(starlin_context_t *context);
 

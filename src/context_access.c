@@ -67,12 +67,21 @@ starlin_status_t starlin__context_synchronize(starlin_context_t *context)
     return STARLIN_SUCCESS;
 }
 
+void starlin__context_waited(starlin_context_t *context)
+{
+    if (context->window == 0)
+        return;
+    context->window_before = context->window;
+    context->window = 0;
+}
+
 void starlin__context_drain(starlin_context_t *context)
 {
     starpu_do_schedule(); /* a policy may hold tasks back until it hears that no more will come */
     pthread_mutex_lock(&context->lock);
     while (context->inflight > 0)
         pthread_cond_wait(&context->idle, &context->lock);
+    starlin__context_waited(context);
     pthread_mutex_unlock(&context->lock);
 }
 

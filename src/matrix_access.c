@@ -22,6 +22,7 @@ uint64_t starlin__matrix_wait_launched(starlin_matrix_t *matrix)
     pthread_mutex_lock(&context->lock);
     while (matrix->inflight > 0)
         pthread_cond_wait(&context->idle, &context->lock);
+    starlin__context_waited(context);
     sequence = matrix->last_sequence;
     pthread_mutex_unlock(&context->lock);
     return sequence;

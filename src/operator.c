@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { SMALLEST_BLOCK = 64 };
+enum { SMALLEST_BLOCK = 64, MOST_RESERVED = 4096 };
 
 /* Records are allocated by the block and freed with the context. */
 typedef struct starlin__chunk_op_block {
@@ -21,8 +21,7 @@ static void give_back(starlin_context_t *context, starlin__chunk_op_t *op)
     context->nfree_ops++;
 }
 
-/* Doubles the pool, so that there are always as many records again as were ever in flight: how many are in
- * flight varies from step to step, and no step may have to allocate. */
+/* Doubles the pool. */
 static void grow(starlin_context_t *context)
 {
     size_t count = context->nops > SMALLEST_BLOCK ? context->nops : SMALLEST_BLOCK;
@@ -37,12 +36,21 @@ static void grow(starlin_context_t *context)
         give_back(context, &block->ops[i]);
 }
 
+/* How many records there should be. How many are in flight varies with the timing of a step; what is
+ * submitted between two waits does not, so that no step after the first ones has to allocate. */
+static size_t reserve(const starlin_context_t *context)
+{
+    size_t count = context->window + context->window_before;
+    return count < MOST_RESERVED ? count : MOST_RESERVED;
+}
+
 starlin__chunk_op_t *starlin__chunk_op_acquire(starlin_context_t *context)
 {
     starlin__chunk_op_t *op;
 
     pthread_mutex_lock(&context->lock);
-    if (2 * (context->nops - context->nfree_ops + 1) > context->nops)
+    context->window++;
+    if (context->nfree_ops == 0 || reserve(context) > context->nops)
         grow(context);
     op = context->free_ops;
     if (op != NULL) {
