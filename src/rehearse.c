@@ -12,12 +12,12 @@
 
 /* For all runs together. */
 static const double budget_us = 140e3;
-enum { MOST_LISTS = 10, ROUNDS = 3, MOST_LAYERS = 3 };
+enum { MOST_LISTS = 10, FEWEST_ROUNDS = 3, MOST_ROUNDS = 15, MOST_LAYERS = 3 };
 
 typedef struct candidate {
     starlin__plan_t plan;
     starlin_matrix_t *x, *w, *y;
-    double runs_us[ROUNDS];
+    double runs_us[MOST_ROUNDS];
     double time_us; /* their median */
 } candidate_t;
 
@@ -74,14 +74,14 @@ static int compare_times(const void *a, const void *b)
 /* All rounds; the first is a warm-up in which algorithms are chosen. Leaves each list's median in time_us.
  */
 static starlin_status_t run_all(starlin_context_t *context, const starlin__scratch_t *scratch,
-                                unsigned nlayers, candidate_t *candidates, size_t count)
+                                unsigned nlayers, candidate_t *candidates, size_t count, size_t nrounds)
 {
     double time_us;
 
     for (size_t i = 0; i < count; i++) {
         STARLIN__FORWARD(candidate_run(context, scratch, nlayers, &candidates[i], &time_us));
     }
-    for (size_t round = 0; round < ROUNDS; round++) {
+    for (size_t round = 0; round < nrounds; round++) {
         for (size_t i = 0; i < count; i++) {
             /* every other round backwards: a neighbour's heat is then no list's lasting disadvantage */
             candidate_t *candidate = &candidates[round % 2 ? count - 1 - i : i];
@@ -89,9 +89,9 @@ static starlin_status_t run_all(starlin_context_t *context, const starlin__scrat
         }
     }
     for (size_t i = 0; i < count; i++) {
-        STARLIN__FORWARD(starlin__agree_max(context, candidates[i].runs_us, ROUNDS));
-        qsort(candidates[i].runs_us, ROUNDS, sizeof(double), compare_times);
-        candidates[i].time_us = candidates[i].runs_us[ROUNDS / 2];
+        STARLIN__FORWARD(starlin__agree_max(context, candidates[i].runs_us, nrounds));
+        qsort(candidates[i].runs_us, nrounds, sizeof(double), compare_times);
+        candidates[i].time_us = candidates[i].runs_us[nrounds / 2];
     }
     return STARLIN_SUCCESS;
 }
@@ -123,7 +123,9 @@ static size_t make_lists(const starlin__plan_input_t *input, const starlin__plan
                          candidate_t *candidates)
 {
     enum { RANKED = 3 };
-    static const size_t equal[RANKED + 1] = {8, 4, 16, 2};
+    /* in a chain the next layer hides the last collective, so that small chunks at the end bring nothing */
+    static const size_t equal_alone[RANKED + 1] = {8, 4, 16, 2}, equal_chained[RANKED + 1] = {4, 8, 2, 16};
+    const size_t *equal = input->nlayers > 1 ? equal_chained : equal_alone;
     starlin__plan_t one = {.nchunks = 1, .rows = {input->m}}, late[RANKED] = {0}, prompt[RANKED] = {0};
     starlin__plan_input_t undelayed = *input;
     size_t count = 0, nlate = starlin__plan_rank(input, RANKED, late), nprompt;
@@ -131,12 +133,13 @@ static size_t make_lists(const starlin__plan_input_t *input, const starlin__plan
     undelayed.comm_delay_us = 0.0;
     nprompt = starlin__plan_rank(&undelayed, RANKED, prompt);
     add_list(input, candidates, &count, limit, &one);
-    add_list(input, candidates, &count, limit, plan);
     for (size_t i = 0; i <= RANKED; i++) {
         starlin__plan_t list = {0};
         list.nchunks = starlin__plan_equal(input->m, equal[i], list.rows);
         if (list.rows[list.nchunks - 1] >= input->row_quantum)
             add_list(input, candidates, &count, limit, &list);
+        if (i == 0)
+            add_list(input, candidates, &count, limit, plan);
         if (i < nlate)
             add_list(input, candidates, &count, limit, &late[i]);
         if (i < nprompt)
@@ -184,12 +187,22 @@ static void log_lists(const candidate_t *candidates, size_t count)
 static size_t affordable(const starlin__plan_input_t *input, const starlin__plan_t *plan, unsigned nlayers)
 {
     double hideable_us = plan->gemm_us < plan->comm_us ? plan->gemm_us : plan->comm_us;
-    double run_us = plan->predicted_us * nlayers * (ROUNDS + 1), count = budget_us / run_us;
+    double run_us = plan->predicted_us * nlayers * (FEWEST_ROUNDS + 1), count = budget_us / run_us;
 
     if (input->comm_uses_core || hideable_us < input->min_gain * plan->serial_us ||
         input->m < 2 * input->row_quantum)
         return 0;
     return count < MOST_LISTS ? (size_t)count : MOST_LISTS;
+}
+
+/* The more, the shorter a round is. */
+static size_t affordable_rounds(double round_us)
+{
+    double nrounds = budget_us / round_us - 1.0;
+
+    if (nrounds < FEWEST_ROUNDS)
+        return FEWEST_ROUNDS;
+    return nrounds < MOST_ROUNDS ? (size_t)nrounds : MOST_ROUNDS;
 }
 
 starlin_status_t starlin__rehearse(starlin_context_t *context, const starlin__scratch_t *scratch,
@@ -209,7 +222,8 @@ starlin_status_t starlin__rehearse(starlin_context_t *context, const starlin__sc
     for (size_t i = 0; i < count && status == STARLIN_SUCCESS; i++)
         status = candidate_open(context, scratch, &candidates[i]);
     if (status == STARLIN_SUCCESS)
-        status = run_all(context, scratch, nlayers, candidates, count);
+        status = run_all(context, scratch, nlayers, candidates, count,
+                         affordable_rounds(plan_p->predicted_us * nlayers * (double)count));
     if (status == STARLIN_SUCCESS) {
         log_lists(candidates, count);
         choose(candidates, count, input->min_gain, plan_p);
