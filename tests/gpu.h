@@ -8,18 +8,22 @@
 #include "check.h"
 #include "device.h"
 
+/* Is there a device? Prints the reason if not. Uses no CUDA context, so StarPU may still be started. */
+static inline bool gpu_is_here(void)
+{
+    if (starlin__device_cuda != NULL && starlin__device_cuda->count() > 0)
+        return true;
+    printf("skipped: %s\n",
+           starlin__device_cuda == NULL ? "this build has no CUDA" : "no CUDA device is visible");
+    return false;
+}
+
 /* Exits with 77 where there is no device. */
 static inline starlin__device_t *gpu_open(void)
 {
     starlin__device_t *device = NULL;
-    if (starlin__device_cuda == NULL) {
-        printf("skipped: this build has no CUDA\n");
+    if (!gpu_is_here())
         exit(77);
-    }
-    if (starlin__device_cuda->count() == 0) {
-        printf("skipped: no CUDA device is visible\n");
-        exit(77);
-    }
     CHECK_STATUS(starlin__device_cuda->create(0, &device), STARLIN_SUCCESS);
     if (device == NULL)
         exit(1);

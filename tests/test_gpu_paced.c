@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The modelled link's kernel: the data stays as it is, and the time is at least the link's. */
+/* The modelled link's kernel: the data stays as it is, and the time is at least the link's.
+ * usage: test_gpu_paced [small] */
 #include "comm/comm_model.h"
 #include "gpu.h"
 
@@ -63,12 +64,13 @@ static void check_paced(starlin__device_t *device, size_t nbytes, size_t offset,
     free(after);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const size_t sizes[] = {0, 1, 15, 16, 17, 4097, 65536, 1000003, (size_t)64 << 20};
     static const unsigned ctas[] = {1, 4, 8, 24};
     starlin__device_t *device = gpu_open();
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    bool is_small = argc > 1 && strcmp(argv[1], "small") == 0; /* for tools that slow kernels down */
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) - (is_small ? 2 : 0); i++) {
         for (size_t j = 0; j < sizeof(ctas) / sizeof(ctas[0]); j++) {
             starlin__model_config_t config = {.gbps = 223, .latency_us = 10, .ctas = ctas[j], .ranks = 2};
             check_paced(device, sizes[i], 0, &config);
