@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calibration. Ranks measure the same points in step and take the slowest rank's time, so that all plan from
- * the same figures. Sizes grow until the time budget is spent; beyond, the curve's last slope serves. */
+ * the same figures; a failure on one rank ends it on all. Quick: sizes grow until the time budget is spent;
+ * beyond, the curve's last slope serves. Thorough: more sizes, all of them. */
 #include "calibrate.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "tuned.h"
 
 /* Budget for the gemms and for the collectives of one layer; half of it is the last point's. */
 static const double budget_us = 80e3;
+/* Of one point, thoroughly: as many runs as fit, within limits. */
+static const double point_us = 200e3;
 /* Gemm tasks smaller than this are never planned. */
-enum { SMALLEST_ROWS_HOST = 16, SMALLEST_ROWS_DEVICE = 128, REPETITIONS = 2 };
+enum {
+    SMALLEST_ROWS_HOST = 16,
+    SMALLEST_ROWS_DEVICE = 128,
+    REPETITIONS = 2,
+    THOROUGH_LEAST = 3,
+    THOROUGH_MOST = 15
+};
 /* Cost of one more chunk: two tasks, wake-up and launch. Measured on 2 cores with StarPU 1.3.10 (host)
  * and on an H200 with 1.4.10 (device). */
 static const double task_host_us = 12.0, task_device_us = 6.0;
@@ -18,38 +30,34 @@ static const double device_gemm_slowdown = 1.02, device_comm_slowdown = 1.05;
 /* A gemm's blocks stay to its end, so a collective that comes later waits for it: as good as for ever. */
 static const double device_comm_delay_us = 1e9;
 
-static starlin_status_t gemm_once(starlin_context_t *context, const starlin__gemm_t *gemm)
+/* What is measured, and how. */
+typedef struct calibration {
+    starlin_context_t *context;
+    starlin__gemm_t gemm; /* m: rows of the point */
+    starlin__allreduce_t request;
+    bool thorough;
+} calibration_t;
+
+typedef starlin_status_t (*once_fn_t)(calibration_t *calibration);
+
+static starlin_status_t gemm_once(calibration_t *calibration)
 {
-    STARLIN__FORWARD(context->compute->ops->gemm(context->compute, 0, gemm));
+    starlin_context_t *context = calibration->context;
+
+    STARLIN__FORWARD(context->compute->ops->gemm(context->compute, 0, &calibration->gemm));
     return context->device != NULL ? context->device->ops->synchronize(context->device) : STARLIN_SUCCESS;
 }
 
-/* Shortest of a few runs, after one that is not counted. */
-static starlin_status_t time_gemm(starlin_context_t *context, const starlin__gemm_t *gemm, double *time_us)
+static starlin_status_t allreduce_once(calibration_t *calibration)
 {
-    double best_us = 1e300;
-
-    STARLIN__FORWARD(context->compute->ops->prepare(context->compute, gemm));
-    STARLIN__FORWARD(gemm_once(context, gemm));
-    for (int i = 0; i < REPETITIONS; i++) {
-        double start_us = starlin__now_us(), spent_us;
-        STARLIN__FORWARD(gemm_once(context, gemm));
-        spent_us = starlin__now_us() - start_us;
-        best_us = spent_us < best_us ? spent_us : best_us;
-    }
-    *time_us = best_us;
-    return starlin__agree_max(context, time_us, 1);
-}
-
-static starlin_status_t allreduce_once(starlin_context_t *context, starlin__allreduce_t *request)
-{
+    starlin_context_t *context = calibration->context;
     starlin__comm_t *comm = context->comm;
     double deadline_us = starlin__now_us() + 1e3 * context->config.timeout_ms;
     bool done = false;
 
-    STARLIN__FORWARD(comm->ops->allreduce_start(comm, request));
+    STARLIN__FORWARD(comm->ops->allreduce_start(comm, &calibration->request));
     for (;;) {
-        STARLIN__FORWARD(comm->ops->allreduce_test(comm, request, &done));
+        STARLIN__FORWARD(comm->ops->allreduce_test(comm, &calibration->request, &done));
         if (done)
             return STARLIN_SUCCESS;
         if (starlin__now_us() > deadline_us)
@@ -59,90 +67,139 @@ static starlin_status_t allreduce_once(starlin_context_t *context, starlin__allr
     }
 }
 
-static starlin_status_t time_allreduce(starlin_context_t *context, starlin__allreduce_t *request,
-                                       double *time_us)
+static int compare_times(const void *a, const void *b)
 {
-    double best_us = 1e300;
-
-    STARLIN__FORWARD(allreduce_once(context, request));
-    for (int i = 0; i < REPETITIONS; i++) {
-        double start_us = starlin__now_us(), spent_us;
-        STARLIN__FORWARD(allreduce_once(context, request));
-        spent_us = starlin__now_us() - start_us;
-        best_us = spent_us < best_us ? spent_us : best_us;
-    }
-    *time_us = best_us;
-    return starlin__agree_max(context, time_us, 1);
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
 }
 
-static starlin_status_t measure_gemm(starlin_context_t *context, const starlin__gemm_t *shape,
-                                     starlin__curve_t *curve)
+static starlin_status_t run_times(calibration_t *calibration, once_fn_t once, size_t count, double *times_us)
 {
-    int64_t smallest = context->device != NULL ? SMALLEST_ROWS_DEVICE : SMALLEST_ROWS_HOST;
-    starlin__gemm_t gemm = *shape;
+    for (size_t i = 0; i < count; i++) {
+        double start_us = starlin__now_us();
+        STARLIN__FORWARD(once(calibration));
+        times_us[i] = starlin__now_us() - start_us;
+    }
+    return STARLIN_SUCCESS;
+}
+
+/* Shortest of a few runs, or the median of many, after one that is not counted. */
+static starlin_status_t time_point(calibration_t *calibration, once_fn_t once, double *time_us)
+{
+    double times_us[THOROUGH_MOST], first_us = 0.0;
+    size_t count = REPETITIONS;
+    starlin_status_t status = run_times(calibration, once, 1, &first_us);
+
+    if (calibration->thorough) { /* how many follow is every rank's decision */
+        STARLIN__FORWARD(starlin__agree_max(calibration->context, status, &first_us, 1));
+        double fits = first_us > 0.0 ? point_us / first_us : THOROUGH_MOST;
+        count = fits > THOROUGH_MOST ? THOROUGH_MOST : fits < THOROUGH_LEAST ? THOROUGH_LEAST : (size_t)fits;
+    }
+    if (status == STARLIN_SUCCESS)
+        status = run_times(calibration, once, count, times_us);
+    if (status == STARLIN_SUCCESS) {
+        qsort(times_us, count, sizeof times_us[0], compare_times);
+        *time_us = times_us[calibration->thorough ? count / 2 : 0];
+    }
+    return starlin__agree_max(calibration->context, status, time_us, 1);
+}
+
+/* Row counts of a curve: powers of two times the smallest; thoroughly, up to three more between two of them,
+ * as many as a curve has room for. */
+static int64_t next_rows(const calibration_t *calibration, int64_t rows, int64_t smallest, int64_t m)
+{
+    int64_t power = smallest, step, octaves = 0;
+
+    if (!calibration->thorough)
+        return rows >= m - rows ? m : 2 * rows;
+    for (int64_t size = smallest; size < m; size *= 2)
+        octaves++;
+    while (2 * power <= rows)
+        power *= 2;
+    /* the first two octaves have one and two points */
+    step = power / (4 * octaves - 4 <= STARLIN__CURVE_POINTS ? 4
+                    : 2 * octaves <= STARLIN__CURVE_POINTS   ? 2
+                                                             : 1);
+    step = step > smallest ? step : smallest;
+    return rows >= m - step ? m : rows + step;
+}
+
+static starlin_status_t measure_gemm(calibration_t *calibration, int64_t m, starlin__curve_t *curve)
+{
+    const starlin__compute_t *compute = calibration->context->compute;
+    int64_t smallest = calibration->context->device != NULL ? SMALLEST_ROWS_DEVICE : SMALLEST_ROWS_HOST;
     double spent_us = 0.0, time_us = 0.0;
 
-    for (int64_t rows = smallest < shape->m ? smallest : shape->m;; rows *= 2) {
-        gemm.m = rows < shape->m ? rows : shape->m;
-        STARLIN__FORWARD(time_gemm(context, &gemm, &time_us));
-        starlin__curve_add(curve, (double)gemm.m, time_us);
+    for (int64_t rows = smallest < m ? smallest : m;; rows = next_rows(calibration, rows, smallest, m)) {
+        calibration->gemm.m = rows;
+        STARLIN__FORWARD(compute->ops->prepare(calibration->context->compute, &calibration->gemm));
+        STARLIN__FORWARD(time_point(calibration, gemm_once, &time_us));
+        starlin__curve_add(curve, (double)rows, time_us);
         spent_us += (REPETITIONS + 1) * time_us;
-        if (gemm.m == shape->m)
+        if (rows == m)
             return STARLIN_SUCCESS;
-        if (spent_us + 2 * (REPETITIONS + 1) * time_us > budget_us) {
+        if (!calibration->thorough && spent_us + 2 * (REPETITIONS + 1) * time_us > budget_us) {
             /* more of the same: safer than a slope between two points */
-            starlin__curve_add(curve, (double)shape->m, time_us * (double)shape->m / (double)gemm.m);
+            starlin__curve_add(curve, (double)m, time_us * (double)m / (double)rows);
             return STARLIN_SUCCESS;
         }
     }
 }
 
-static starlin_status_t measure_comm(starlin_context_t *context, const starlin__gemm_t *shape, void *buffer,
-                                     starlin__allreduce_t *request, starlin__curve_t *curve)
+static starlin_status_t measure_comm(calibration_t *calibration, int64_t m, starlin__curve_t *curve)
 {
-    starlin__comm_t *comm = context->comm;
-    double nbytes_per_row = (double)shape->n * (double)starlin_dtype_nbytes(shape->out_dtype);
-    double spent_us = 0.0, time_us;
+    starlin__comm_t *comm = calibration->context->comm;
+    const starlin__gemm_t *gemm = &calibration->gemm;
+    double nbytes_per_row = (double)gemm->n * (double)starlin_dtype_nbytes(gemm->out_dtype);
+    double spent_us = 0.0, time_us = 0.0;
+    int64_t smallest = (m + 31) / 32;
 
     if (comm->ops->predict_us != NULL) {
-        for (int64_t rows = 1; rows < 2 * shape->m; rows = rows == shape->m ? 2 * shape->m : shape->m) {
+        for (int64_t rows = 1; rows < 2 * m; rows = rows == m ? 2 * m : m) {
             double nbytes = nbytes_per_row * (double)rows;
             starlin__curve_add(curve, nbytes, comm->ops->predict_us(comm, nbytes));
         }
         return STARLIN_SUCCESS;
     }
-    request->buffer = buffer;
-    request->dtype = shape->out_dtype;
-    for (int64_t rows = (shape->m + 31) / 32;; rows *= 2) {
-        rows = rows < shape->m ? rows : shape->m;
-        request->count = (size_t)(rows * shape->n);
-        STARLIN__FORWARD(time_allreduce(context, request, &time_us));
+    calibration->request.buffer = gemm->y;
+    calibration->request.dtype = gemm->out_dtype;
+    for (int64_t rows = smallest;; rows = next_rows(calibration, rows, smallest, m)) {
+        calibration->request.count = (size_t)(rows * gemm->n);
+        STARLIN__FORWARD(time_point(calibration, allreduce_once, &time_us));
         starlin__curve_add(curve, nbytes_per_row * (double)rows, time_us);
         spent_us += (REPETITIONS + 1) * time_us;
-        if (rows == shape->m || spent_us + 2 * (REPETITIONS + 1) * time_us > budget_us)
+        if (rows == m || (!calibration->thorough && spent_us + 2 * (REPETITIONS + 1) * time_us > budget_us))
             return STARLIN_SUCCESS;
     }
 }
 
-static starlin_status_t measure(starlin_context_t *context, const starlin__scratch_t *scratch,
+/* With nothing else running: collectives of operators in flight would meet those that are measured. */
+static starlin_status_t measure(starlin_context_t *context, const starlin__scratch_t *scratch, bool thorough,
                                 starlin__plan_input_t *input)
 {
+    calibration_t calibration = {.context = context, .gemm = scratch->gemm, .thorough = thorough};
+    starlin__allreduce_t *request = &calibration.request;
     starlin__device_t *device = context->device;
-    starlin__allreduce_t request = {0};
-    starlin_status_t status = STARLIN_SUCCESS;
+    starlin_status_t status = starlin_context_wait(context);
 
-    if (device != NULL) {
-        STARLIN__FORWARD(device->ops->event_create(device, &request.after));
-        status = device->ops->event_create(device, &request.done);
-    }
+    if (status == STARLIN_SUCCESS && device != NULL)
+        status = device->ops->event_create(device, &request->after);
+    if (status == STARLIN_SUCCESS && device != NULL)
+        status = device->ops->event_create(device, &request->done);
+    /* what can fail on one rank before its first point: workspaces of the largest gemm, events */
     if (status == STARLIN_SUCCESS)
-        status = measure_gemm(context, &scratch->gemm, &input->gemm);
+        status = context->compute->ops->prepare(context->compute, &scratch->gemm);
+    status = starlin__agree_max(context, status, NULL, 0);
+    starlin__context_pause(context);
     if (status == STARLIN_SUCCESS)
-        status = measure_comm(context, &scratch->gemm, scratch->gemm.y, &request, &input->comm);
-    if (request.after != NULL)
-        device->ops->event_destroy(device, request.after);
-    if (request.done != NULL)
-        device->ops->event_destroy(device, request.done);
+        status = measure_gemm(&calibration, scratch->gemm.m, &input->gemm);
+    if (status == STARLIN_SUCCESS)
+        status = measure_comm(&calibration, scratch->gemm.m, &input->comm);
+    starlin__context_resume(context);
+    if (request->after != NULL)
+        device->ops->event_destroy(device, request->after);
+    if (request->done != NULL)
+        device->ops->event_destroy(device, request->done);
     return status;
 }
 
@@ -155,26 +212,60 @@ static int64_t row_quantum(const starlin_context_t *context, int64_t m)
     return m >= 4096 ? 512 : m >= 1024 ? 256 : 128;
 }
 
-starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__scratch_t *scratch,
-                                    starlin__plan_input_t *input_p)
+/* All that is not measured. */
+static void set_figures(const starlin_context_t *context, const starlin__gemm_t *gemm,
+                        starlin__plan_input_t *input)
 {
-    const starlin__gemm_t *gemm = &scratch->gemm;
-    starlin_status_t status;
+    memset(input, 0, sizeof *input);
+    input->m = gemm->m;
+    input->nbytes_per_row = (double)gemm->n * (double)starlin_dtype_nbytes(gemm->out_dtype);
+    input->task_us = context->device != NULL ? task_device_us : task_host_us;
+    input->gemm_slowdown = context->device != NULL ? device_gemm_slowdown : 1.0;
+    input->comm_slowdown = context->device != NULL ? device_comm_slowdown : 1.0;
+    input->comm_delay_us = context->device != NULL ? device_comm_delay_us : 0.0;
+    input->comm_uses_core = context->comm->uses_core && !context->share.comm_has_core;
+    input->row_quantum = row_quantum(context, gemm->m);
+    input->min_gain = 0.01;
+}
 
-    memset(input_p, 0, sizeof *input_p);
-    input_p->m = gemm->m;
-    input_p->nbytes_per_row = (double)gemm->n * (double)starlin_dtype_nbytes(gemm->out_dtype);
-    input_p->task_us = context->device != NULL ? task_device_us : task_host_us;
-    input_p->gemm_slowdown = context->device != NULL ? device_gemm_slowdown : 1.0;
-    input_p->comm_slowdown = context->device != NULL ? device_comm_slowdown : 1.0;
-    input_p->comm_delay_us = context->device != NULL ? device_comm_delay_us : 0.0;
-    input_p->comm_uses_core = context->comm->uses_core && !context->share.comm_has_core;
-    input_p->row_quantum = row_quantum(context, gemm->m);
-    input_p->min_gain = 0.01;
-    /* collectives of operators in flight would meet those that are measured */
-    STARLIN__FORWARD(starlin_context_wait(context));
-    starlin__context_pause(context);
-    status = measure(context, scratch, input_p);
-    starlin__context_resume(context);
+starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__scratch_t *scratch,
+                                    starlin__plan_input_t *input_p, bool *tuned_p)
+{
+    starlin__tune_entry_t entry;
+
+    set_figures(context, &scratch->gemm, input_p);
+    STARLIN__FORWARD(starlin__tuned_load(context, &scratch->gemm, tuned_p, &entry));
+    if (!*tuned_p)
+        return measure(context, scratch, false, input_p);
+    input_p->gemm = entry.gemm;
+    input_p->task_us = entry.task_us;
+    input_p->comm = entry.comms[0].curve;
+    input_p->gemm_slowdown = entry.comms[0].gemm_slowdown;
+    input_p->comm_slowdown = entry.comms[0].comm_slowdown;
+    input_p->comm_delay_us = entry.comms[0].comm_delay_us;
+    return STARLIN_SUCCESS;
+}
+
+starlin_status_t starlin__calibrate_tune(starlin_context_t *context, const starlin_linear_shape_t *shape,
+                                         starlin__plan_input_t *input_p)
+{
+    starlin__scratch_t scratch = {0};
+    starlin__tune_entry_t entry = {.ncomms = 1};
+    starlin_status_t status =
+        starlin__agree_max(context, starlin__scratch_create(context, shape, &scratch), NULL, 0);
+
+    set_figures(context, &scratch.gemm, input_p);
+    if (status == STARLIN_SUCCESS)
+        status = measure(context, &scratch, true, input_p);
+    entry.gemm = input_p->gemm;
+    entry.task_us = input_p->task_us;
+    entry.comms[0] = (starlin__tune_comm_t){.ctas = context->config.max_ctas,
+                                            .curve = input_p->comm,
+                                            .gemm_slowdown = input_p->gemm_slowdown,
+                                            .comm_slowdown = input_p->comm_slowdown,
+                                            .comm_delay_us = input_p->comm_delay_us};
+    if (status == STARLIN_SUCCESS)
+        status = starlin__tuned_store(context, &scratch.gemm, &entry);
+    starlin__scratch_release(context, &scratch);
     return status;
 }

@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "calibrate.h"
-#include "rehearse.h"
 #include "operator.h"
+#include "planning.h"
 
 void starlin__rows_text(const int64_t *rows, size_t nchunks, char *text, size_t size)
 {
@@ -46,7 +45,15 @@ starlin_status_t starlin__chunking_create(const int64_t *rows, size_t nchunks, c
 
 void starlin_chunking_destroy(starlin_chunking_t *chunking)
 {
+    if (chunking == NULL)
+        return;
+    starlin__free(chunking->planning);
     starlin__free(chunking);
+}
+
+const starlin__planning_t *starlin__chunking_planning(const starlin_chunking_t *chunking)
+{
+    return chunking->planning;
 }
 
 size_t starlin_chunking_count(const starlin_chunking_t *chunking)
@@ -202,76 +209,26 @@ static starlin_status_t fixed(int64_t m, const starlin_chunking_options_t *optio
     return starlin__chunking_create(rows, nchunks, nchunks < options->count ? fallback : NULL, chunking_p);
 }
 
-static void add_curve(starlin__curve_t *sum, const starlin__curve_t *other)
-{
-    for (size_t i = 0; i < sum->npoints; i++)
-        sum->time_us[i] += starlin__curve_eval(other, sum->size[i]);
-}
-
-static bool are_alike(const starlin_linear_shape_t *a, const starlin_linear_shape_t *b)
-{
-    return a->n == b->n && a->k_local == b->k_local && a->dtype == b->dtype && a->reduction == b->reduction;
-}
-
-/* Adds the cost of one more layer, row by row. */
-static starlin_status_t add_layer(starlin_context_t *context, const starlin_linear_shape_t *shape,
-                                  starlin__plan_input_t *input)
-{
-    starlin__scratch_t scratch;
-    starlin__plan_input_t other;
-    starlin_status_t status;
-
-    STARLIN__FORWARD(starlin__scratch_create(context, shape, &scratch));
-    status = starlin__calibrate(context, &scratch, &other);
-    starlin__scratch_release(context, &scratch);
-    STARLIN__FORWARD(status);
-    for (size_t i = 0; i < other.comm.npoints; i++)
-        other.comm.size[i] *= input->nbytes_per_row / other.nbytes_per_row;
-    add_curve(&input->gemm, &other.gemm);
-    add_curve(&input->comm, &other.comm);
-    input->task_us += other.task_us;
-    return STARLIN_SUCCESS;
-}
-
-/* A chain of equal layers is planned as such; of different ones the costs are added. */
-static starlin_status_t plan_measured(starlin_context_t *context, const starlin__scratch_t *scratch,
-                                      const starlin_linear_shape_t *shapes, size_t nshapes,
-                                      starlin__plan_t *plan)
-{
-    /* the pipeline is in its steady state by the third layer */
-    enum { STEADY_LAYERS = 3 };
-    starlin__plan_input_t input;
-    double different = 0.0;
-
-    for (size_t i = 1; i < nshapes; i++)
-        different = are_alike(&shapes[0], &shapes[i]) ? different : 1.0;
-    /* slices of k are a rank's own, and all ranks have to go the same way */
-    STARLIN__FORWARD(starlin__agree_max(context, &different, 1));
-    STARLIN__FORWARD(starlin__calibrate(context, scratch, &input));
-    if (different == 0.0)
-        input.nlayers = nshapes < STEADY_LAYERS ? (unsigned)nshapes : STEADY_LAYERS;
-    for (size_t i = 1; different != 0.0 && i < nshapes; i++)
-        STARLIN__FORWARD(add_layer(context, &shapes[i], &input));
-    starlin__plan_choose(&input, plan);
-    return different == 0.0 ? starlin__rehearse(context, scratch, &input, plan) : STARLIN_SUCCESS;
-}
-
 static starlin_status_t automatic(starlin_context_t *context, const starlin_linear_shape_t *shapes,
                                   size_t nshapes, starlin_chunking_t **chunking_p)
 {
-    starlin__scratch_t scratch;
-    starlin__plan_t plan;
+    starlin__planning_t *planning = NULL;
+    const starlin__plan_t *plan;
     starlin_status_t status;
 
-    STARLIN__FORWARD(starlin__scratch_create(context, &shapes[0], &scratch));
-    status = plan_measured(context, &scratch, shapes, nshapes, &plan);
-    starlin__scratch_release(context, &scratch);
-    STARLIN__FORWARD(status);
+    STARLIN__FORWARD(starlin__planning_create(context, shapes, nshapes, &planning));
+    plan = &planning->plan;
     starlin__log(
         "planned %zu chunks: %.1f us predicted, serial %.1f us, gemm %.1f us, collective %.1f us%s%s",
-        plan.nchunks, plan.predicted_us, plan.serial_us, plan.gemm_us, plan.comm_us,
-        plan.reason[0] ? "; " : "", plan.reason);
-    return starlin__chunking_create(plan.rows, plan.nchunks, plan.reason[0] ? plan.reason : NULL, chunking_p);
+        plan->nchunks, plan->predicted_us, plan->serial_us, plan->gemm_us, plan->comm_us,
+        plan->reason[0] ? "; " : "", plan->reason);
+    status = starlin__chunking_create(plan->rows, plan->nchunks, plan->reason[0] ? plan->reason : NULL,
+                                      chunking_p);
+    if (status == STARLIN_SUCCESS)
+        (*chunking_p)->planning = planning;
+    else
+        starlin__free(planning);
+    return status;
 }
 
 starlin_status_t starlin_chunking_plan(starlin_context_t *context, const starlin_linear_shape_t *shapes,

@@ -55,7 +55,8 @@ typedef struct starlin__device_ops {
 struct starlin__device {
     const starlin__device_ops_t *ops;
     unsigned index;
-    char model[128]; /* "NVIDIA H200" */
+    char model[128];   /* "NVIDIA H200" */
+    char versions[64]; /* of driver and runtime */
 };
 
 /* The built device table, or NULL in a build without CUDA. */

@@ -35,7 +35,8 @@ struct starlin_matrix {
 
 struct starlin_chunking {
     size_t nchunks;
-    char *fallback; /* NULL: the request was followed */
+    char *fallback;                     /* NULL: the request was followed */
+    struct starlin__planning *planning; /* NULL: the list was asked for */
     int64_t rows[];
 };
 

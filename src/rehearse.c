@@ -10,9 +10,9 @@
 
 #include "matrix.h"
 
-/* For all runs together. */
-static const double budget_us = 140e3;
-enum { MOST_LISTS = 10, FEWEST_ROUNDS = 3, MOST_ROUNDS = 15, MOST_LAYERS = 3 };
+/* For all runs together: of the time that is left for planning, no more and no less than this. */
+static const double most_us = 140e3, least_us = 70e3;
+enum { FEWEST_ROUNDS = 3, MOST_ROUNDS = 15, MOST_LAYERS = 3 };
 
 typedef struct candidate {
     starlin__plan_t plan;
@@ -20,6 +20,12 @@ typedef struct candidate {
     double runs_us[MOST_ROUNDS];
     double time_us; /* their median */
 } candidate_t;
+
+typedef struct limits {
+    unsigned nlayers; /* of each run */
+    double budget_us;
+    size_t nlists; /* fewer than two: no rehearsal */
+} limits_t;
 
 static starlin_status_t candidate_open(starlin_context_t *context, const starlin__scratch_t *scratch,
                                        candidate_t *candidate)
@@ -71,25 +77,52 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* All rounds; the first is a warm-up in which algorithms are chosen. Leaves each list's median in time_us.
- */
-static starlin_status_t run_all(starlin_context_t *context, const starlin__scratch_t *scratch,
-                                unsigned nlayers, candidate_t *candidates, size_t count, size_t nrounds)
+static starlin_status_t run_round(starlin_context_t *context, const starlin__scratch_t *scratch,
+                                  unsigned nlayers, candidate_t *candidates, size_t count, size_t round)
 {
-    double time_us;
+    for (size_t i = 0; i < count; i++) {
+        /* every other round backwards: a neighbour's heat is then no list's lasting disadvantage */
+        candidate_t *candidate = &candidates[round % 2 ? count - 1 - i : i];
+        STARLIN__FORWARD(candidate_run(context, scratch, nlayers, candidate, &candidate->runs_us[round]));
+    }
+    return STARLIN_SUCCESS;
+}
 
-    for (size_t i = 0; i < count; i++) {
-        STARLIN__FORWARD(candidate_run(context, scratch, nlayers, &candidates[i], &time_us));
+/* A warm-up in which algorithms are chosen, then rounds until the budget is spent: the more, the shorter they
+ * are; at least one. */
+static starlin_status_t run_rounds(starlin_context_t *context, const starlin__scratch_t *scratch,
+                                   const limits_t *limits, candidate_t *candidates, size_t count,
+                                   size_t *nrounds_p)
+{
+    double start_us = starlin__now_us(), spent_us = 0.0;
+    starlin_status_t status = run_round(context, scratch, limits->nlayers, candidates, count, 0);
+
+    *nrounds_p = 0;
+    for (size_t round = 0; round < MOST_ROUNDS && spent_us < limits->budget_us; round++) {
+        if (status == STARLIN_SUCCESS)
+            status = run_round(context, scratch, limits->nlayers, candidates, count, round);
+        spent_us = starlin__now_us() - start_us;
+        STARLIN__FORWARD(starlin__agree_max(context, status, &spent_us, 1));
+        *nrounds_p = round + 1;
+        if (*nrounds_p >= FEWEST_ROUNDS) /* what another one would bring it to */
+            spent_us += spent_us / (double)(*nrounds_p + 1);
     }
-    for (size_t round = 0; round < nrounds; round++) {
-        for (size_t i = 0; i < count; i++) {
-            /* every other round backwards: a neighbour's heat is then no list's lasting disadvantage */
-            candidate_t *candidate = &candidates[round % 2 ? count - 1 - i : i];
-            STARLIN__FORWARD(candidate_run(context, scratch, nlayers, candidate, &candidate->runs_us[round]));
-        }
-    }
+    return STARLIN_SUCCESS;
+}
+
+/* Leaves each list's median in time_us. */
+static starlin_status_t run_all(starlin_context_t *context, const starlin__scratch_t *scratch,
+                                const limits_t *limits, candidate_t *candidates, size_t count)
+{
+    starlin_status_t status = STARLIN_SUCCESS;
+    size_t nrounds;
+
+    for (size_t i = 0; i < count && status == STARLIN_SUCCESS; i++)
+        status = candidate_open(context, scratch, &candidates[i]);
+    STARLIN__FORWARD(starlin__agree_max(context, status, NULL, 0));
+    STARLIN__FORWARD(run_rounds(context, scratch, limits, candidates, count, &nrounds));
     for (size_t i = 0; i < count; i++) {
-        STARLIN__FORWARD(starlin__agree_max(context, candidates[i].runs_us, nrounds));
+        STARLIN__FORWARD(starlin__agree_max(context, STARLIN_SUCCESS, candidates[i].runs_us, nrounds));
         qsort(candidates[i].runs_us, nrounds, sizeof(double), compare_times);
         candidates[i].time_us = candidates[i].runs_us[nrounds / 2];
     }
@@ -133,6 +166,8 @@ static size_t make_lists(const starlin__plan_input_t *input, const starlin__plan
     undelayed.comm_delay_us = 0.0;
     nprompt = starlin__plan_rank(&undelayed, RANKED, prompt);
     add_list(input, candidates, &count, limit, &one);
+    if (limit == 2)
+        add_list(input, candidates, &count, limit, plan);
     for (size_t i = 0; i <= RANKED; i++) {
         starlin__plan_t list = {0};
         list.nchunks = starlin__plan_equal(input->m, equal[i], list.rows);
@@ -148,9 +183,11 @@ static size_t make_lists(const starlin__plan_input_t *input, const starlin__plan
     return count;
 }
 
-static void choose(const candidate_t *candidates, size_t count, double min_gain, starlin__plan_t *plan)
+static void choose(const candidate_t *candidates, size_t count, starlin__planning_t *planning)
 {
     const candidate_t *one = &candidates[0], *best = one;
+    starlin__plan_t *plan = &planning->plan;
+    double min_gain = planning->input.min_gain;
 
     for (size_t i = 1; i < count; i++) {
         if (candidates[i].time_us < best->time_us)
@@ -171,62 +208,81 @@ static void choose(const candidate_t *candidates, size_t count, double min_gain,
     plan->nchunks = best->plan.nchunks;
     memcpy(plan->rows, best->plan.rows, best->plan.nchunks * sizeof plan->rows[0]);
     plan->predicted_us = best->plan.predicted_us;
+    planning->measured_us = best->time_us;
 }
 
-static void log_lists(const candidate_t *candidates, size_t count)
+static void record_lists(const candidate_t *candidates, size_t count, starlin__planning_t *planning)
 {
+    planning->nlists = count;
     for (size_t i = 0; i < count; i++) {
+        const starlin__plan_t *plan = &candidates[i].plan;
+        starlin__rehearsed_t *list = &planning->lists[i];
         char rows[160];
-        starlin__rows_text(candidates[i].plan.rows, candidates[i].plan.nchunks, rows, sizeof rows);
+        list->nchunks = plan->nchunks;
+        memcpy(list->rows, plan->rows, plan->nchunks * sizeof plan->rows[0]);
+        list->predicted_us = plan->predicted_us;
+        list->measured_us = candidates[i].time_us;
+        starlin__rows_text(plan->rows, plan->nchunks, rows, sizeof rows);
         starlin__log("rehearsed %s: %.1f us (%.1f us predicted)", rows, candidates[i].time_us,
-                     candidates[i].plan.predicted_us);
+                     plan->predicted_us);
     }
 }
 
-/* How many lists can be tried; fewer than two means none. */
-static size_t affordable(const starlin__plan_input_t *input, const starlin__plan_t *plan, unsigned nlayers)
+/* How many lists can be tried; if none, says why. */
+static limits_t affordable(const starlin_context_t *context, double left_us, starlin__planning_t *planning)
 {
+    const starlin__plan_input_t *input = &planning->input;
+    const starlin__plan_t *plan = &planning->plan;
+    limits_t limits = {.nlayers = input->nlayers > MOST_LAYERS ? MOST_LAYERS
+                                  : input->nlayers > 1         ? input->nlayers
+                                                               : 1,
+                       .budget_us = left_us > most_us    ? most_us
+                                    : left_us < least_us ? least_us
+                                                         : left_us};
     double hideable_us = plan->gemm_us < plan->comm_us ? plan->gemm_us : plan->comm_us;
-    double run_us = plan->predicted_us * nlayers * (FEWEST_ROUNDS + 1), count = budget_us / run_us;
+    double run_us = plan->predicted_us * limits.nlayers * (FEWEST_ROUNDS + 1),
+           count = limits.budget_us / run_us;
 
-    if (input->comm_uses_core || hideable_us < input->min_gain * plan->serial_us ||
-        input->m < 2 * input->row_quantum)
-        return 0;
-    return count < MOST_LISTS ? (size_t)count : MOST_LISTS;
-}
-
-/* The more, the shorter a round is. */
-static size_t affordable_rounds(double round_us)
-{
-    double nrounds = budget_us / round_us - 1.0;
-
-    if (nrounds < FEWEST_ROUNDS)
-        return FEWEST_ROUNDS;
-    return nrounds < MOST_ROUNDS ? (size_t)nrounds : MOST_ROUNDS;
+    if (context->comm->ops == &starlin__comm_self_ops)
+        planning->unrehearsed = "there is one rank";
+    else if (input->comm_uses_core)
+        planning->unrehearsed = "communication shares the gemm's cores";
+    else if (hideable_us < input->min_gain * plan->serial_us)
+        planning->unrehearsed = "too little could be hidden";
+    else if (input->m < 2 * input->row_quantum)
+        planning->unrehearsed = "there are too few rows";
+    else if (count < 2.0 && 4.0 * plan->predicted_us * limits.nlayers <= most_us)
+        limits.nlists = 2; /* with fewer rounds */
+    else if (count < 2.0)
+        planning->unrehearsed = "a run takes too long to be repeated while planning";
+    else
+        limits.nlists = count < STARLIN__MOST_LISTS ? (size_t)count : STARLIN__MOST_LISTS;
+    return limits;
 }
 
 starlin_status_t starlin__rehearse(starlin_context_t *context, const starlin__scratch_t *scratch,
-                                   const starlin__plan_input_t *input, starlin__plan_t *plan_p)
+                                   double left_us, starlin__planning_t *planning)
 {
-    unsigned nlayers = input->nlayers > MOST_LAYERS ? MOST_LAYERS : input->nlayers > 1 ? input->nlayers : 1;
-    size_t limit = affordable(input, plan_p, nlayers), count;
+    limits_t limits = affordable(context, left_us, planning);
     candidate_t *candidates;
+    size_t count;
     starlin_status_t status = STARLIN_SUCCESS;
 
-    if (limit < 2)
+    if (limits.nlists < 2)
         return STARLIN_SUCCESS;
-    candidates = starlin__alloc(limit * sizeof *candidates);
+    candidates = starlin__alloc(limits.nlists * sizeof *candidates);
     if (candidates == NULL)
-        return starlin__error(STARLIN_ERR_NO_MEMORY, "rehearsal of %zu chunk lists", limit);
-    count = make_lists(input, plan_p, limit, candidates);
-    for (size_t i = 0; i < count && status == STARLIN_SUCCESS; i++)
-        status = candidate_open(context, scratch, &candidates[i]);
-    if (status == STARLIN_SUCCESS)
-        status = run_all(context, scratch, nlayers, candidates, count,
-                         affordable_rounds(plan_p->predicted_us * nlayers * (double)count));
+        status = starlin__error(STARLIN_ERR_NO_MEMORY, "rehearsal of %zu chunk lists", limits.nlists);
+    status = starlin__agree_max(context, status, NULL, 0);
+    if (status != STARLIN_SUCCESS) {
+        starlin__free(candidates);
+        return status;
+    }
+    count = make_lists(&planning->input, &planning->plan, limits.nlists, candidates);
+    status = run_all(context, scratch, &limits, candidates, count);
     if (status == STARLIN_SUCCESS) {
-        log_lists(candidates, count);
-        choose(candidates, count, input->min_gain, plan_p);
+        record_lists(candidates, count, planning);
+        choose(candidates, count, planning);
     }
     for (size_t i = 0; i < count; i++)
         candidate_close(&candidates[i]);

@@ -4,12 +4,14 @@
 #ifndef STARLIN_REHEARSE_H
 #define STARLIN_REHEARSE_H
 
+#include "planning.h"
 #include "scratch.h"
 
-/* Improves plan_p, which the planner made from `input`: list, predicted_us and reason. Does nothing where
- * nothing could be gained, or where a run takes too long to be repeated at planning time. Collective; blocks,
- * about 0.1 s. */
+/* Improves the plan, which the planner made from the input: list, predicted_us and reason; records what was
+ * tried, or why nothing was: nothing could be gained, or a run takes too long to be repeated at planning
+ * time. `left_us` of the time for planning is left, the same on every rank; at least a share of it is used.
+ * Collective; blocks, about 0.1 s. A failure on one rank is every rank's. */
 starlin_status_t starlin__rehearse(starlin_context_t *context, const starlin__scratch_t *scratch,
-                                   const starlin__plan_input_t *input, starlin__plan_t *plan_p);
+                                   double left_us, starlin__planning_t *planning);
 
 #endif

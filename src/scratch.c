@@ -2,28 +2,46 @@
 /* Scratch operands and agreed figures for planning. */
 #include "scratch.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { PATTERN_NBYTES = 1 << 20 };
 
-starlin_status_t starlin__agree_max(starlin_context_t *context, double *values, size_t count)
+typedef struct figures {
+    double values[STARLIN__MOST_FIGURES];
+    int32_t status;
+    char text[256]; /* why it is not a success */
+} figures_t;
+
+starlin_status_t starlin__agree_max(starlin_context_t *context, starlin_status_t status, double *values,
+                                    size_t count)
 {
     starlin__bootstrap_t *bootstrap = context->bootstrap;
-    size_t nranks = (size_t)bootstrap->nranks;
-    double *all;
-    starlin_status_t status;
+    figures_t mine = {.status = (int32_t)status}, *all;
+    starlin_status_t exchanged;
 
-    if (nranks == 1)
-        return STARLIN_SUCCESS;
-    all = starlin__alloc(nranks * count * sizeof *all);
+    if (bootstrap->nranks == 1)
+        return status;
+    assert(count <= STARLIN__MOST_FIGURES);
+    for (size_t i = 0; i < count; i++)
+        mine.values[i] = values[i];
+    if (status != STARLIN_SUCCESS)
+        snprintf(mine.text, sizeof mine.text, "%s", starlin_last_error());
+    /* a rank without this memory cannot take part: its peers run into the time limit */
+    all = starlin__alloc((size_t)bootstrap->nranks * sizeof *all);
     if (all == NULL)
-        return starlin__error(STARLIN_ERR_NO_MEMORY, "%zu figures of %zu ranks", count, nranks);
-    status =
-        bootstrap->ops->allgather(bootstrap, values, count * sizeof *values, all, context->config.timeout_ms);
-    for (size_t i = 0; status == STARLIN_SUCCESS && i < nranks * count; i++)
-        values[i % count] = all[i] > values[i % count] ? all[i] : values[i % count];
+        return starlin__error(STARLIN_ERR_NO_MEMORY, "figures of %d ranks", bootstrap->nranks);
+    exchanged = bootstrap->ops->allgather(bootstrap, &mine, sizeof mine, all, context->config.timeout_ms);
+    for (int rank = 0; exchanged == STARLIN_SUCCESS && rank < bootstrap->nranks; rank++) {
+        if (all[rank].status != STARLIN_SUCCESS)
+            exchanged =
+                starlin__error((starlin_status_t)all[rank].status, "rank %d: %s", rank, all[rank].text);
+        for (size_t i = 0; i < count; i++)
+            values[i] = all[rank].values[i] > values[i] ? all[rank].values[i] : values[i];
+    }
     starlin__free(all);
-    return status;
+    return exchanged;
 }
 
 static starlin_status_t operand_alloc(starlin_context_t *context, size_t nbytes, void **memory_p)

@@ -15,7 +15,11 @@ starlin_status_t starlin__scratch_create(starlin_context_t *context, const starl
                                          starlin__scratch_t *scratch_p);
 void starlin__scratch_release(starlin_context_t *context, starlin__scratch_t *scratch);
 
-/* Every rank goes on with the slowest rank's figures. Collective. */
-starlin_status_t starlin__agree_max(starlin_context_t *context, double *values, size_t count);
+/* Every rank goes on with the slowest rank's figures, or, where `status` says that what they stand for failed
+ * on some rank, none does: all return the failure of the lowest such rank. At most STARLIN__MOST_FIGURES.
+ * Collective. */
+#define STARLIN__MOST_FIGURES 16
+starlin_status_t starlin__agree_max(starlin_context_t *context, starlin_status_t status, double *values,
+                                    size_t count);
 
 #endif

@@ -67,6 +67,7 @@ struct starlin__comm {
     starlin__space_t space;    /* where buffers must lie */
     starlin__device_t *device; /* NULL for host buffers */
     int nranks;                /* ranks that are summed over, virtual ones included */
+    char version[64];          /* of the library behind it; "" where there is none */
     bool uses_core;            /* progress costs CPU time (the planner then expects no free overlap) */
 };
 

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../compute/compute.h"
 
@@ -74,6 +75,8 @@ static void mpi_destroy(starlin__comm_t *base)
 
 static starlin_status_t mpi_create(const starlin__comm_setup_t *setup, starlin__comm_t **comm_p)
 {
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
     comm_mpi_t *comm;
     starlin_status_t status;
 
@@ -98,6 +101,9 @@ static starlin_status_t mpi_create(const starlin__comm_setup_t *setup, starlin__
     comm->base.ops = &starlin__comm_mpi_ops;
     comm->base.space = STARLIN__HOST;
     comm->base.nranks = setup->bootstrap->nranks;
+    if (MPI_Get_library_version(library, &length) == MPI_SUCCESS)
+        snprintf(comm->base.version, sizeof comm->base.version, "%.*s", (int)strcspn(library, ",\n"),
+                 library);
     comm->base.uses_core = true;
     status = translate(MPI_Op_create(sum_f16, 1, &comm->op[STARLIN_F16]), "MPI_Op_create");
     if (status == STARLIN_SUCCESS)

@@ -154,6 +154,7 @@ static starlin_status_t nccl_create(const starlin__comm_setup_t *setup, starlin_
     comm->base.nranks = nranks;
     comm->timeout_ms = setup->config->timeout_ms;
     (void)ncclGetVersion(&comm->version);
+    snprintf(comm->base.version, sizeof(comm->base.version), "NCCL %d", comm->version);
     pthread_mutex_init(&comm->lock, NULL);
 
     starlin_status_t status = starlin__comm_nccl_meet(setup);

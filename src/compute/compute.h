@@ -48,6 +48,7 @@ typedef struct starlin__compute_ops {
 struct starlin__compute {
     const starlin__compute_ops_t *ops;
     starlin__device_t *device;
+    char version[64]; /* of the library behind it, "" if it does not tell */
 };
 
 extern const starlin__compute_ops_t starlin__compute_cblas_ops, starlin__compute_cublas_ops;

@@ -6,6 +6,7 @@
 
 #include <cblas.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { BLOCK_ROWS = 512, BLOCK_COLUMNS = 512 };
@@ -30,6 +31,7 @@ static bool cblas_usable(char *why, size_t whysize)
 
 /* CBLAS itself has no call for this; OpenBLAS has, other libraries follow OMP_NUM_THREADS. */
 __attribute__((weak)) void openblas_set_num_threads(int nthreads);
+__attribute__((weak)) char *openblas_get_config(void);
 
 static void blas_set_threads(int nthreads)
 {
@@ -52,6 +54,8 @@ static starlin_status_t cblas_create(starlin__device_t *device, unsigned nworker
     }
     compute->base.ops = &starlin__compute_cblas_ops;
     compute->nworkers = nworkers;
+    if (openblas_get_config != NULL)
+        snprintf(compute->base.version, sizeof compute->base.version, "%.63s", openblas_get_config());
     blas_set_threads((int)nthreads);
     *compute_p = &compute->base;
     return STARLIN_SUCCESS;

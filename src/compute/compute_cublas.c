@@ -316,6 +316,7 @@ static starlin_status_t cublas_create(starlin__device_t *device, unsigned nworke
         return starlin__error(STARLIN_ERR_NO_MEMORY, "no memory for a compute backend");
     cublas->base.ops = &starlin__compute_cublas_ops;
     cublas->base.device = device;
+    snprintf(cublas->base.version, sizeof(cublas->base.version), "cuBLASLt %zu", cublasLtGetVersion());
     cublas->tf32 = tf32 != NULL && strcmp(tf32, "1") == 0;
     pthread_mutex_init(&cublas->lock, NULL);
     starlin_status_t status = cublas_open(cublas);

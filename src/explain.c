@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A planning's record as text. */
+#include "starlin/starlin_plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "planning.h"
+
+typedef struct writer {
+    char *text;
+    size_t size, length; /* length: of the whole text, whatever fits */
+} writer_t;
+
+static void put(writer_t *writer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void put(writer_t *writer, const char *format, ...)
+{
+    size_t left = writer->length < writer->size ? writer->size - writer->length : 0;
+    va_list arguments;
+    int ret;
+
+    va_start(arguments, format);
+    ret = vsnprintf(left > 0 ? writer->text + writer->length : NULL, left, format, arguments);
+    va_end(arguments);
+    writer->length += ret > 0 ? (size_t)ret : 0;
+}
+
+/* Equal neighbours as "1024x4". */
+static void put_rows(writer_t *writer, const int64_t *rows, size_t nchunks)
+{
+    for (size_t i = 0, run; i < nchunks; i += run) {
+        for (run = 1; i + run < nchunks && rows[i + run] == rows[i]; run++)
+            ;
+        put(writer, "%s%lld", i > 0 ? "," : "", (long long)rows[i]);
+        if (run > 1)
+            put(writer, "x%zu", run);
+    }
+}
+
+/* First, middle and last point. */
+static void put_curve(writer_t *writer, const char *what, const char *unit, double scale,
+                      const starlin__curve_t *curve)
+{
+    put(writer, "%s curve, %zu points:", what, curve->npoints);
+    for (size_t i = 0; i < curve->npoints; i++) {
+        if (i == 0 || i == curve->npoints / 2 || i + 1 == curve->npoints)
+            put(writer, " %.*f %s %.1f us", scale < 1.0 ? 2 : 0, curve->size[i] * scale, unit,
+                curve->time_us[i]);
+    }
+    put(writer, "\n");
+}
+
+static double error_pct(double predicted_us, double measured_us)
+{
+    return measured_us > 0.0 ? 100.0 * (predicted_us / measured_us - 1.0) : 0.0;
+}
+
+static void put_lists(writer_t *writer, const starlin__planning_t *planning)
+{
+    for (size_t i = 0; i < planning->nlists; i++) {
+        const starlin__rehearsed_t *list = &planning->lists[i];
+        put(writer, "tried ");
+        put_rows(writer, list->rows, list->nchunks);
+        put(writer, ": predicted %.1f us, measured %.1f us (%+.1f%%)\n", list->predicted_us,
+            list->measured_us, error_pct(list->predicted_us, list->measured_us));
+    }
+    if (planning->unrehearsed != NULL)
+        put(writer, "no list was tried: %s\n", planning->unrehearsed);
+}
+
+static void put_planning(writer_t *writer, const starlin__planning_t *planning)
+{
+    const starlin__plan_input_t *input = &planning->input;
+    const starlin__plan_t *plan = &planning->plan;
+
+    put(writer, "costs: %s\n", planning->tuned ? "from the tune file" : "measured now");
+    put_curve(writer, "gemm", "rows", 1.0, &input->gemm);
+    put_curve(writer, "collective", "MB", 1e-6, &input->comm);
+    put(writer,
+        "model: %.1f us per chunk, slowdown of gemms %.2f, of collectives %.2f, delay of collectives %.0f "
+        "us%s, "
+        "chunks of %lld rows, %u layers\n",
+        input->task_us, input->gemm_slowdown, input->comm_slowdown,
+        input->comm_delay_us < 1e8 ? input->comm_delay_us : 0.0,
+        input->comm_delay_us < 1e8 ? "" : " (to the gemm's end)", (long long)input->row_quantum,
+        input->nlayers > 1 ? input->nlayers : 1);
+    put(writer, "in one piece: gemm %.1f us, collective %.1f us, one after the other %.1f us\n",
+        plan->gemm_us, plan->comm_us, plan->serial_us);
+    put_lists(writer, planning);
+    put(writer, "chosen ");
+    put_rows(writer, plan->rows, plan->nchunks);
+    put(writer, ": predicted %.1f us", plan->predicted_us);
+    if (planning->measured_us > 0.0)
+        put(writer, ", measured %.1f us, prediction error %+.1f%%", planning->measured_us,
+            error_pct(plan->predicted_us, planning->measured_us));
+    put(writer, "%s%s\n", plan->reason[0] != '\0' ? "; " : "", plan->reason);
+    put(writer, "planning took %.1f ms\n", planning->planning_us / 1e3);
+}
+
+starlin_status_t starlin_chunking_explain(const starlin_chunking_t *chunking, char *text, size_t size,
+                                          size_t *length_p)
+{
+    writer_t writer = {.text = text, .size = size};
+    const starlin__planning_t *planning;
+
+    if (chunking == NULL || (text == NULL && size > 0))
+        return starlin__error(STARLIN_ERR_INVALID, "%s is NULL", chunking == NULL ? "chunking" : "text");
+    if (size > 0)
+        text[0] = '\0';
+    planning = starlin__chunking_planning(chunking);
+    if (planning != NULL)
+        put_planning(&writer, planning);
+    else
+        put(&writer, "the list was asked for, nothing was planned\n");
+    if (length_p != NULL)
+        *length_p = writer.length;
+    return STARLIN_SUCCESS;
+}
