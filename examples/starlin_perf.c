@@ -11,11 +11,13 @@
 #include <unistd.h>
 
 #include "perf/agree.h"
+#include "perf/explain.h"
 #include "perf/options.h"
 #include "perf/ranks.h"
 #include "perf/results.h"
 #include "perf/run.h"
 #include "perf/table.h"
+#include "perf/tune.h"
 
 enum { EXIT_FINE = 0, EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_NO_HARDWARE = 77 };
 
@@ -138,14 +140,10 @@ static void describe_run(program_t *program)
         perf_table_header(stdout, &program->info);
 }
 
-/* One shape of the sweep; its rows are appended. */
-static int run_shape(program_t *program, int64_t m, int64_t n, int64_t k, starlin_dtype_t dtype)
+static perf_problem_t make_problem(const program_t *program, int64_t m, int64_t n, int64_t k,
+                                   starlin_dtype_t dtype)
 {
     const perf_options_t *options = &program->options;
-    perf_run_t run = {.context = program->context,
-                      .options = options,
-                      .recording = options->trace != NULL ? &program->recording : NULL,
-                      .alone = program->ranks.nranks == 1};
     perf_problem_t problem = {.m = m,
                               .n = n,
                               .k = k,
@@ -156,9 +154,43 @@ static int run_shape(program_t *program, int64_t m, int64_t n, int64_t k, starli
                               .rank = program->ranks.rank,
                               .nranks = program->ranks.nranks,
                               .weights = program->weights};
-    perf_row_t *rows = &program->rows[program->nrows];
     perf_problem_prepare(&problem);
-    starlin_status_t status = perf_run_shape(&run, &problem, rows);
+    return problem;
+}
+
+/* Curves for each N, K and dtype of the sweep, up to its largest M. Every rank fails at the same place. */
+static int tune(program_t *program)
+{
+    const perf_options_t *options = &program->options;
+    size_t nlayers = options->n.count * options->k.count * options->ndtypes;
+    int64_t m = 0;
+    for (size_t i = 0; i < options->m.count; i++)
+        m = options->m.values[i] > m ? options->m.values[i] : m;
+    for (size_t i = 0; i < nlayers; i++) {
+        perf_problem_t problem =
+            make_problem(program, m, options->n.values[i / options->ndtypes / options->k.count],
+                         options->k.values[i / options->ndtypes % options->k.count],
+                         options->dtypes[i % options->ndtypes]);
+        starlin_status_t status =
+            perf_tune(program->context, &problem, program->ranks.rank == 0 ? stdout : NULL);
+        if (status != STARLIN_SUCCESS) {
+            perf_agree_print(&program->ranks, starlin_last_error());
+            return exit_code_of(status);
+        }
+    }
+    return EXIT_FINE;
+}
+
+/* One shape of the sweep; its rows are appended. */
+static int run_shape(program_t *program, const perf_problem_t *problem)
+{
+    const perf_options_t *options = &program->options;
+    perf_run_t run = {.context = program->context,
+                      .options = options,
+                      .recording = options->trace != NULL ? &program->recording : NULL,
+                      .alone = program->ranks.nranks == 1};
+    perf_row_t *rows = &program->rows[program->nrows];
+    starlin_status_t status = perf_run_shape(&run, problem, rows);
     if (status != STARLIN_SUCCESS) {
         perf_agree_print(&program->ranks, starlin_last_error());
         if (!run.alone && !run.failed_together)
@@ -168,6 +200,8 @@ static int run_shape(program_t *program, int64_t m, int64_t n, int64_t k, starli
     for (size_t i = 0; i < options->nchunkings; i++) {
         if (program->ranks.rank == 0)
             perf_table_row(stdout, &rows[i]);
+        if (program->ranks.rank == 0 && options->explain)
+            perf_explain_print(stdout, &rows[i]);
         program->wrong += rows[i].wrong > 0 ? (uint64_t)rows[i].wrong : 0;
     }
     program->nrows += options->nchunkings;
@@ -189,7 +223,9 @@ static int run_sweep(program_t *program)
         int64_t k = options->k.values[rest % options->k.count];
         rest /= options->k.count;
         int64_t n = options->n.values[rest % options->n.count];
-        exit_code = run_shape(program, options->m.values[rest / options->n.count], n, k, dtype);
+        perf_problem_t problem =
+            make_problem(program, options->m.values[rest / options->n.count], n, k, dtype);
+        exit_code = run_shape(program, &problem);
     }
     return exit_code;
 }
@@ -226,8 +262,10 @@ static int run(program_t *program)
     exit_code = check_context(program);
     if (exit_code == EXIT_FINE) {
         describe_run(program);
-        exit_code = run_sweep(program);
+        exit_code = program->options.tune ? tune(program) : EXIT_FINE;
     }
+    if (exit_code == EXIT_FINE)
+        exit_code = run_sweep(program);
     if (exit_code == EXIT_FINE)
         exit_code = finish(program);
     starlin_context_destroy(program->context);

@@ -18,7 +18,7 @@ import sys
 everything, few, trace = (json.load(open(path)) for path in sys.argv[1:])
 top = "schema_version ranks policy comm compute host devices starpu_version rows".split()
 fields = ("m n k dtype layers chunks time_us serial_us loop_us loop_chunks gemm_us comm_us ideal_us hidden_pct tasks "
-          "fallback wrong").split()
+          "fallback wrong plan").split()
 for results in everything, few:
     assert all(name in results for name in top), results.keys()
     assert results["schema_version"] == 1 and results["ranks"] == 1 and results["devices"] == ["CPU"], results
@@ -37,13 +37,20 @@ for number, row in enumerate(everything["rows"]):
     assert abs(row["ideal_us"] - max(row["gemm_us"], row["comm_us"])) < 1e-3, row
     hidden = 100 * (row["serial_us"] - row["time_us"]["median"]) / min(row["gemm_us"], row["comm_us"])
     assert row["hidden_pct"] is None or abs(row["hidden_pct"] - hidden) < 0.1 + abs(hidden) / 1e4, (row, hidden)
+    plan = row["plan"]
+    assert (plan is not None) == (number % 2 == 1), row
+    if plan is not None:
+        assert plan["predicted_us"] > 0 and plan["planning_us"] > 0 and plan["lists"] != 1, plan
+        assert (plan["tried_us"] is not None) == (plan["lists"] > 0), plan
+        error = 100 * (plan["predicted_us"] / row["time_us"]["median"] - 1)
+        assert abs(plan["error_pct"] - error) < 0.1, (plan, error)
     if row["m"] == 1:
         assert row["chunks"] == [1] and row["fallback"], row
     elif number % 2 == 0:  # "4" comes before "auto"
         assert row["fallback"] is None and row["chunks"] == [64] * 4, row
 row, = few["rows"]
 assert row["chunks"] == [6, 4] and row["layers"] == 3, row
-for name in "serial_us loop_us loop_chunks gemm_us comm_us ideal_us hidden_pct fallback wrong".split():
+for name in "serial_us loop_us loop_chunks gemm_us comm_us ideal_us hidden_pct fallback wrong plan".split():
     assert row[name] is None, (name, row)
 # three steps of three layers in two chunks
 events = trace["traceEvents"] if isinstance(trace, dict) else trace

@@ -21,6 +21,8 @@ void perf_options_help(FILE *stream)
         "  --weights FILE:TENSOR  W from a safetensors file                            (random integers)\n"
         "  --json FILE         write the results as JSON\n"
         "  --trace FILE        write the timeline of all ranks: .json, .html or .svg\n"
+        "  --tune              first measure thorough curves for later plans (STARLIN_TUNE_DIR)\n"
+        "  --explain           print how automatic chunk lists were found, and the prediction's error\n"
         "  --seed S            inputs are reproducible                                 (1)\n"
         "  -h, --help  --version\n"
         "\n"

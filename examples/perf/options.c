@@ -23,6 +23,8 @@ enum {
     OPTION_JSON,
     OPTION_TRACE,
     OPTION_SEED,
+    OPTION_TUNE,
+    OPTION_EXPLAIN,
     OPTION_HELP,
     OPTION_VERSION
 };
@@ -38,6 +40,8 @@ static const struct option long_options[] = {
     {"json", required_argument, NULL, OPTION_JSON},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"seed", required_argument, NULL, OPTION_SEED},
+    {"tune", no_argument, NULL, OPTION_TUNE},
+    {"explain", no_argument, NULL, OPTION_EXPLAIN},
     {"help", no_argument, NULL, OPTION_HELP},
     {"version", no_argument, NULL, OPTION_VERSION},
     {NULL, 0, NULL, 0},
@@ -222,6 +226,12 @@ static bool parse_long(int option, const char *text, perf_options_t *options, pe
         return parse_trace(text, options, error);
     case OPTION_SEED:
         return perf_number_u64("--seed", text, &options->seed, error);
+    case OPTION_TUNE:
+        options->tune = true;
+        break;
+    case OPTION_EXPLAIN:
+        options->explain = true;
+        break;
     case OPTION_HELP:
         options->help = true;
         break;

@@ -44,6 +44,7 @@ typedef struct perf_options {
     char weights_tensor[240];
     const char *json;  /* NULL: not given */
     const char *trace; /* NULL: not given */
+    bool tune, explain;
     bool help, version;
 } perf_options_t;
 

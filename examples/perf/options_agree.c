@@ -25,9 +25,9 @@ static void print_baselines(unsigned bits, char *text, size_t size)
 
 bool perf_options_field(const perf_options_t *options, size_t index, perf_option_field_t *field_p)
 {
-    static const char *const names[] = {"-m",          "-n",     "-k",          "-t",      "-c",
-                                        "-i",          "-w",     "--layers",    "--check", "--seed",
-                                        "--baselines", "--comm", "--reduction", "--trace", "--weights"};
+    static const char *const names[] = {
+        "-m",      "-n",     "-k",          "-t",     "-c",          "-i",      "-w",     "--layers",
+        "--check", "--seed", "--baselines", "--comm", "--reduction", "--trace", "--tune", "--weights"};
     if (index >= sizeof(names) / sizeof(names[0]))
         return false;
     memset(field_p, 0, sizeof(*field_p));
@@ -76,6 +76,9 @@ bool perf_options_field(const perf_options_t *options, size_t index, perf_option
         break;
     case 13: /* recording is collective */
         snprintf(text, size, "%s", options->trace != NULL ? "given" : "not given");
+        break;
+    case 14: /* so is tuning */
+        snprintf(text, size, "%s", options->tune ? "given" : "not given");
         break;
     default:
         snprintf(text, size, "%s", options->weights_file[0] != '\0' ? options->weights_tensor : "not given");

@@ -9,6 +9,25 @@ static json_t *time_or_null(double time_us)
     return time_us < 0 ? json_null() : json_real(time_us);
 }
 
+/* null for a list that was asked for. */
+static json_t *plan_to_json(const perf_row_t *row)
+{
+    const perf_plan_t *plan = &row->plan;
+    if (!plan->planned)
+        return json_null();
+    json_t *object = json_object();
+    json_object_set_new(object, "predicted_us", json_real(plan->predicted_us));
+    json_object_set_new(object, "tried_us", time_or_null(plan->tried_us));
+    json_object_set_new(object, "error_pct", json_real(perf_row_prediction_error_pct(row)));
+    json_object_set_new(object, "serial_us", json_real(plan->serial_us));
+    json_object_set_new(object, "gemm_us", json_real(plan->gemm_us));
+    json_object_set_new(object, "comm_us", json_real(plan->comm_us));
+    json_object_set_new(object, "planning_us", json_real(plan->planning_us));
+    json_object_set_new(object, "lists", json_integer(plan->lists));
+    json_object_set_new(object, "tuned", json_boolean(plan->tuned));
+    return object;
+}
+
 static json_t *row_to_json(const perf_row_t *row)
 {
     double hidden_pct;
@@ -39,6 +58,7 @@ static json_t *row_to_json(const perf_row_t *row)
     json_object_set_new(object, "fallback",
                         row->fallback[0] != '\0' ? json_string(row->fallback) : json_null());
     json_object_set_new(object, "wrong", row->wrong >= 0 ? json_integer(row->wrong) : json_null());
+    json_object_set_new(object, "plan", plan_to_json(row));
     return object;
 }
 

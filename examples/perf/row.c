@@ -22,3 +22,10 @@ bool perf_row_hidden_pct(const perf_row_t *row, double *hidden_pct_p)
     *hidden_pct_p = 100 * (row->serial_us - row->time_us.median) / hideable;
     return true;
 }
+
+double perf_row_prediction_error_pct(const perf_row_t *row)
+{
+    if (!row->plan.planned || !(row->time_us.median > 0))
+        return 0;
+    return 100 * (row->plan.predicted_us / row->time_us.median - 1);
+}

@@ -8,6 +8,19 @@
 
 #define PERF_NOT_MEASURED (-1.0)
 
+/* How an automatic list came about; the planner's times are per layer. */
+typedef struct perf_plan {
+    bool planned;            /* false: the list was asked for, nothing else is set */
+    double predicted_us;     /* of the chosen list */
+    double tried_us;         /* measured while planning, PERF_NOT_MEASURED if it was not */
+    double serial_us;        /* of one chunk */
+    double gemm_us, comm_us; /* in one piece, alone */
+    double planning_us;      /* what planning took */
+    unsigned lists;          /* that were tried */
+    bool tuned;              /* costs from the tune file */
+    char text[4096];         /* the library's explanation */
+} perf_plan_t;
+
 typedef struct perf_row {
     int64_t m, n, k;
     starlin_dtype_t dtype;
@@ -20,6 +33,7 @@ typedef struct perf_row {
     uint64_t tasks;                              /* of one iteration, all layers */
     char fallback[256];                          /* "": none */
     int64_t wrong;                               /* -1: not checked */
+    perf_plan_t plan;
 } perf_row_t;
 
 /* The header: what the context chose. */
@@ -32,5 +46,7 @@ typedef struct perf_run_info {
 
 double perf_row_ideal_us(const perf_row_t *row); /* PERF_NOT_MEASURED where it cannot be told */
 bool perf_row_hidden_pct(const perf_row_t *row, double *hidden_pct_p);
+/* 100 (predicted / median - 1); 0 where nothing was planned. */
+double perf_row_prediction_error_pct(const perf_row_t *row);
 
 #endif

@@ -8,7 +8,9 @@
 #include "inputs.h"
 #include "measure.h"
 #include "ranks.h"
+#include "planning.h"
 #include "reference.h"
+#include "starlin/starlin_plan.h"
 
 typedef struct shape_run {
     perf_run_t *run;
@@ -151,6 +153,23 @@ static starlin_status_t check(shape_run_t *shape)
     return status;
 }
 
+static void describe_plan(const starlin_chunking_t *chunking, perf_plan_t *plan)
+{
+    const starlin__planning_t *planning = starlin__chunking_planning(chunking);
+    plan->planned = planning != NULL;
+    if (planning == NULL)
+        return;
+    plan->predicted_us = planning->plan.predicted_us;
+    plan->tried_us = planning->nlists > 0 ? planning->measured_us : PERF_NOT_MEASURED;
+    plan->serial_us = planning->plan.serial_us;
+    plan->gemm_us = planning->plan.gemm_us;
+    plan->comm_us = planning->plan.comm_us;
+    plan->planning_us = planning->planning_us;
+    plan->lists = (unsigned)planning->nlists;
+    plan->tuned = planning->tuned;
+    starlin_chunking_explain(chunking, plan->text, sizeof(plan->text), NULL);
+}
+
 static void describe(shape_run_t *shape)
 {
     const perf_problem_t *problem = shape->problem;
@@ -170,6 +189,7 @@ static void describe(shape_run_t *shape)
         const char *fallback = starlin_chunking_fallback(chunking);
         if (fallback != NULL)
             strncpy(row->fallback, fallback, sizeof(row->fallback) - 1);
+        describe_plan(chunking, &row->plan);
     }
 }
 
