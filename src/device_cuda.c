@@ -107,14 +107,15 @@ static starlin_status_t device_busid(unsigned index, char *busid, size_t size)
 /* Runs with the device current. */
 static starlin_status_t open_streams(cuda_device_t *device)
 {
-    int lowest, highest, driver = 0, runtime = 0;
+    int lowest, highest, driver_version = 0, runtime_version = 0;
     struct cudaDeviceProp properties;
     TRY(cudaGetDeviceProperties(&properties, (int)device->base.index), "asking for the device's properties");
     snprintf(device->base.model, sizeof(device->base.model), "%.*s", (int)sizeof(device->base.model) - 1,
              properties.name);
-    (void)cudaDriverGetVersion(&driver);
-    (void)cudaRuntimeGetVersion(&runtime);
-    snprintf(device->base.versions, sizeof(device->base.versions), "driver %d, CUDA %d", driver, runtime);
+    (void)cudaDriverGetVersion(&driver_version);
+    (void)cudaRuntimeGetVersion(&runtime_version);
+    snprintf(device->base.versions, sizeof(device->base.versions), "driver %d, CUDA %d", driver_version,
+             runtime_version);
     TRY(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "asking for stream priorities");
     TRY(cudaStreamCreateWithPriority(&device->streams[STARLIN__STREAM_COMPUTE], cudaStreamNonBlocking,
                                      lowest),
