@@ -13,6 +13,7 @@
 #include "perf/agree.h"
 #include "perf/explain.h"
 #include "perf/options.h"
+#include "perf/progress.h"
 #include "perf/ranks.h"
 #include "perf/results.h"
 #include "perf/run.h"
@@ -136,7 +137,11 @@ static void describe_run(program_t *program)
     program->info.iterations = program->options.iterations;
     program->info.warmups = program->options.warmups;
     program->info.reduction = program->options.reduction == STARLIN_REDUCTION_F32 ? "f32" : "native";
-    if (program->ranks.rank == 0)
+    if (program->ranks.rank != 0)
+        return;
+    if (program->options.npolicies > 0)
+        perf_table_policies_header(stdout, &program->info);
+    else
         perf_table_header(stdout, &program->info);
 }
 
@@ -187,7 +192,7 @@ static int run_shape(program_t *program, const perf_problem_t *problem)
     const perf_options_t *options = &program->options;
     perf_run_t run = {.context = program->context,
                       .options = options,
-                      .recording = options->trace != NULL ? &program->recording : NULL,
+                      .recording = options->trace != NULL || options->report ? &program->recording : NULL,
                       .alone = program->ranks.nranks == 1};
     perf_row_t *rows = &program->rows[program->nrows];
     starlin_status_t status = perf_run_shape(&run, problem, rows);
@@ -197,8 +202,11 @@ static int run_shape(program_t *program, const perf_problem_t *problem)
             perf_ranks_abort(exit_code_of(status));
         return exit_code_of(status);
     }
+    perf_progress_clear();
     for (size_t i = 0; i < options->nchunkings; i++) {
-        if (program->ranks.rank == 0)
+        if (program->ranks.rank == 0 && options->npolicies > 0)
+            perf_table_policies_row(stdout, &rows[i]);
+        else if (program->ranks.rank == 0)
             perf_table_row(stdout, &rows[i]);
         if (program->ranks.rank == 0 && options->explain)
             perf_explain_print(stdout, &rows[i]);
@@ -208,13 +216,15 @@ static int run_shape(program_t *program, const perf_problem_t *problem)
     return EXIT_FINE;
 }
 
+static size_t count_shapes(const perf_options_t *options)
+{
+    return options->m.count * options->n.count * options->k.count * options->ndtypes;
+}
+
 static int run_sweep(program_t *program)
 {
     const perf_options_t *options = &program->options;
-    size_t nshapes = options->m.count * options->n.count * options->k.count * options->ndtypes;
-    program->rows = calloc(nshapes * options->nchunkings, sizeof(*program->rows));
-    if (program->rows == NULL)
-        perf_ranks_abort(EXIT_WRONG);
+    size_t nshapes = count_shapes(options);
     int exit_code = EXIT_FINE;
     for (size_t i = 0; exit_code == EXIT_FINE && i < nshapes; i++) {
         size_t rest = i;
@@ -248,27 +258,55 @@ static int finish(program_t *program)
     if (ok && program->ranks.rank == 0 && program->options.trace != NULL &&
         perf_recording_write(&program->recording, program->options.trace) != STARLIN_SUCCESS)
         ok = perf_error_set(&error, "--trace: %s", starlin_last_error());
+    if (ok && program->ranks.rank == 0 && program->options.report &&
+        perf_recording_print(&program->recording, stdout) != STARLIN_SUCCESS)
+        ok = perf_error_set(&error, "--report: %s", starlin_last_error());
     if (!ok)
         perf_agree_print(&program->ranks, error.text);
     free(devices);
     return ok && program->wrong == 0 ? EXIT_FINE : EXIT_WRONG;
 }
 
-static int run(program_t *program)
+/* The whole sweep in one context. The texts of the results are the context's, so the last one finishes. */
+static int run_context(program_t *program, bool first, bool last)
 {
+    perf_progress_set("starting");
     int exit_code = start_context(program);
     if (exit_code != EXIT_FINE)
         return exit_code;
     exit_code = check_context(program);
     if (exit_code == EXIT_FINE) {
-        describe_run(program);
-        exit_code = program->options.tune ? tune(program) : EXIT_FINE;
+        if (first)
+            describe_run(program);
+        exit_code = program->options.tune && first ? tune(program) : EXIT_FINE;
     }
+    perf_progress_set("planning");
     if (exit_code == EXIT_FINE)
         exit_code = run_sweep(program);
-    if (exit_code == EXIT_FINE)
+    if (exit_code == EXIT_FINE && last)
         exit_code = finish(program);
     starlin_context_destroy(program->context);
+    return exit_code;
+}
+
+/* StarPU takes its policy from the environment; each context starts it anew. */
+static int run(program_t *program)
+{
+    const perf_options_t *options = &program->options;
+    size_t ncontexts = options->npolicies > 0 ? options->npolicies : 1;
+    program->rows = calloc(ncontexts * count_shapes(options) * options->nchunkings, sizeof(*program->rows));
+    if (program->rows == NULL)
+        perf_ranks_abort(EXIT_WRONG);
+    int exit_code = EXIT_FINE;
+    perf_progress_begin(program->ranks.rank == 0);
+    if (options->npolicies > 0) /* uncalibrated models are to be expected, and not worth a line each */
+        setenv("STARPU_SILENT", "1", 0);
+    for (size_t i = 0; exit_code == EXIT_FINE && i < ncontexts; i++) {
+        if (options->npolicies > 0)
+            setenv("STARPU_SCHED", options->policies[i], 1);
+        exit_code = run_context(program, i == 0, i + 1 == ncontexts);
+    }
+    perf_progress_end();
     return exit_code;
 }
 
@@ -301,7 +339,8 @@ int main(int argc, char **argv)
         printf("starlin-perf %s\n", starlin_version());
         return EXIT_FINE;
     }
-    ok = ok && perf_options_check_backends(&program.options, &error) && open_weights(&program, &error);
+    ok = ok && perf_options_check_backends(&program.options, &error) &&
+         perf_options_check_policies(&program.options, &error) && open_weights(&program, &error);
     if (!ok && !perf_ranks_launched()) { /* nothing was started, nobody waits */
         fprintf(stderr, "starlin-perf: %s\n", error.text);
         perf_weights_close(program.weights);

@@ -131,19 +131,22 @@ size_t starlin__report_compare(const char *const *titles, const starlin_report_t
 {
     output_t output = {.text = text, .capacity = nbytes};
     double best_us = 0;
+    int width = 16;
     if (nbytes > 0)
         text[0] = '\0';
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         best_us = best_us > 0 && best_us < reports[i]->median_us ? best_us : reports[i]->median_us;
-    put(&output, "#%15s %12s %8s %12s %8s %12s  %s\n", "", "time", "to best", "ideal", "hidden", "beyond",
-        "mostly because");
-    put(&output, "#%15s %12s %8s %12s %8s %12s\n", "", "(us)", "", "(us)", "(%)", "(us)");
+        width = strlen(titles[i]) > (size_t)width ? (int)strlen(titles[i]) : width;
+    }
+    put(&output, "#%*s %12s %8s %12s %8s %12s  %s\n", width - 1, "", "time", "to best", "ideal", "hidden",
+        "beyond", "mostly because");
+    put(&output, "#%*s %12s %8s %12s %8s %12s\n", width - 1, "", "(us)", "", "(us)", "(%)", "(us)");
     for (size_t i = 0; i < n; i++) {
         const starlin_report_step_t *mean = &reports[i]->mean;
         int worst = 0;
         for (int cause = 1; cause < STARLIN_CAUSE_QUEUE; cause++)
             worst = mean->exposed_us[cause] > mean->exposed_us[worst] ? cause : worst;
-        put(&output, "%16s %12.1f %8.3f %12.1f %8.1f %12.1f  %s\n", titles[i], reports[i]->median_us,
+        put(&output, "%*s %12.1f %8.3f %12.1f %8.1f %12.1f  %s\n", width, titles[i], reports[i]->median_us,
             reports[i]->median_us / best_us, mean->ideal_us, mean->hidden_pct, mean->time_us - mean->ideal_us,
             starlin_cause_text((starlin_cause_t)worst));
     }

@@ -58,6 +58,9 @@ refused "'maybe'" "off, on" --check maybe
 refused "'f64'" "native, f32" --reduction f64
 refused "'fast'" "serial, loop, gemm, comm" --baselines fast
 refused "0" "1 to 1000000" -i 0
+refused "hasty" "starlin" --policies eager,hasty
+refused "''" "policy" --policies ""
+refused "out.txt" ".html" --trace "$work/out.txt"
 refused "'--speed'" "--help" --speed 9
 refused "'more'" "--help" more
 refused "/no/such/dir/out.json" "write" --json /no/such/dir/out.json

@@ -145,7 +145,7 @@ static void test_fields(void)
     }
     CHECK(found_k);
     CHECK(found_baselines);
-    CHECK_EQ_INT(count, 16);
+    CHECK_EQ_INT(count, 18);
 }
 
 int main(void)

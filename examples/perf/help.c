@@ -23,6 +23,8 @@ void perf_options_help(FILE *stream)
         "  --trace FILE        write the timeline of all ranks: .json, .html or .svg\n"
         "  --tune              first measure thorough curves for later plans (STARLIN_TUNE_DIR)\n"
         "  --explain           print how automatic chunk lists were found, and the prediction's error\n"
+        "  --report            print why time was lost, under the table\n"
+        "  --policies LIST     run under each of these scheduling policies, one after the other\n"
         "  --seed S            inputs are reproducible                                 (1)\n"
         "  -h, --help  --version\n"
         "\n"

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "progress.h"
 #include "ranks.h"
 
 #define SETTLE_NS 300000 /* resumed workers are awake after this */
@@ -62,6 +63,15 @@ static starlin_status_t run_item(perf_measure_t *measure, size_t item, double *t
     return status;
 }
 
+static void show_progress(const perf_measure_t *measure, unsigned round)
+{
+    const perf_problem_t *problem = measure->graphs[0].problem;
+    perf_progress_set("%s: M %lld, N %lld, K %lld, %s: round %u of %u", measure->context->info.policy,
+                      (long long)problem->m, (long long)problem->n, (long long)problem->k,
+                      starlin_dtype_name(problem->dtype), round + 1,
+                      measure->options->warmups + measure->options->iterations);
+}
+
 starlin_status_t perf_measure_run(perf_measure_t *measure)
 {
     unsigned warmups = measure->options->warmups, iterations = measure->options->iterations;
@@ -71,6 +81,7 @@ starlin_status_t perf_measure_run(perf_measure_t *measure)
     if (measure->samples == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "%zu samples", nsamples);
     for (unsigned i = 0; i < warmups + iterations; i++) {
+        show_progress(measure, i);
         for (size_t j = 0; j < nitems; j++) {
             /* forwards and backwards in turn: what drifts meets all alike */
             size_t item = i % 2 ? nitems - 1 - j : j;

@@ -22,6 +22,8 @@ enum {
     OPTION_WEIGHTS,
     OPTION_JSON,
     OPTION_TRACE,
+    OPTION_REPORT,
+    OPTION_POLICIES,
     OPTION_SEED,
     OPTION_TUNE,
     OPTION_EXPLAIN,
@@ -39,6 +41,8 @@ static const struct option long_options[] = {
     {"weights", required_argument, NULL, OPTION_WEIGHTS},
     {"json", required_argument, NULL, OPTION_JSON},
     {"trace", required_argument, NULL, OPTION_TRACE},
+    {"report", no_argument, NULL, OPTION_REPORT},
+    {"policies", required_argument, NULL, OPTION_POLICIES},
     {"seed", required_argument, NULL, OPTION_SEED},
     {"tune", no_argument, NULL, OPTION_TUNE},
     {"explain", no_argument, NULL, OPTION_EXPLAIN},
@@ -107,6 +111,18 @@ static bool parse_baseline(void *arg, const char *piece)
     return perf_error_set(
         parser->error,
         "--baselines: unknown '%s' (allowed: all, none, or a list of serial, loop, gemm, comm)", piece);
+}
+
+static bool parse_policy(void *arg, const char *piece)
+{
+    parser_t *parser = arg;
+    perf_options_t *options = parser->options;
+    if (options->npolicies == PERF_MAX_POLICIES)
+        return perf_error_set(parser->error, "--policies: more than %d policies", PERF_MAX_POLICIES);
+    if (*piece == '\0' || strlen(piece) >= sizeof(options->policies[0]))
+        return perf_error_set(parser->error, "--policies: '%.64s' is no name of a policy", piece);
+    strcpy(options->policies[options->npolicies++], piece);
+    return true;
 }
 
 /* One of two words. */
@@ -224,6 +240,12 @@ static bool parse_long(int option, const char *text, perf_options_t *options, pe
         return parse_file("--json", text, &options->json, error);
     case OPTION_TRACE:
         return parse_trace(text, options, error);
+    case OPTION_REPORT:
+        options->report = true;
+        break;
+    case OPTION_POLICIES:
+        options->npolicies = 0;
+        return perf_text_split(text, ',', parse_policy, &parser);
     case OPTION_SEED:
         return perf_number_u64("--seed", text, &options->seed, error);
     case OPTION_TUNE:

@@ -10,6 +10,7 @@
 
 #define PERF_MAX_SWEEP     64
 #define PERF_MAX_CHUNKINGS 32
+#define PERF_MAX_POLICIES  16
 #define PERF_MAX_SIZE      INT32_MAX /* BLAS interfaces count in int */
 
 enum { PERF_SERIAL = 1, PERF_LOOP = 2, PERF_GEMM = 4, PERF_COMM = 8, PERF_ALL_BASELINES = 15 };
@@ -39,6 +40,9 @@ typedef struct perf_options {
     unsigned iterations, warmups, layers;
     unsigned baselines; /* bits of the enum above */
     bool check;
+    bool report;
+    size_t npolicies; /* 0: the one that is set */
+    char policies[PERF_MAX_POLICIES][32];
     uint64_t seed;
     char weights_file[4096]; /* "": random integers */
     char weights_tensor[240];
@@ -53,6 +57,9 @@ bool perf_options_parse(int argc, char **argv, perf_options_t *options, perf_err
 
 /* Are --comm and --compute the names of something built, with sound parameters? */
 bool perf_options_check_backends(const perf_options_t *options, perf_error_t *error);
+
+/* Does StarPU, or the library, have all of the policies? */
+bool perf_options_check_policies(const perf_options_t *options, perf_error_t *error);
 
 void perf_options_help(FILE *stream);
 

@@ -23,11 +23,19 @@ static void print_baselines(unsigned bits, char *text, size_t size)
     text[strlen(text) - 1] = '\0';
 }
 
+static void print_policies(const perf_options_t *options, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "%s", options->npolicies > 0 ? "" : "not given");
+    for (size_t i = 0; i < options->npolicies && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? "," : "", options->policies[i]);
+}
+
 bool perf_options_field(const perf_options_t *options, size_t index, perf_option_field_t *field_p)
 {
-    static const char *const names[] = {
-        "-m",      "-n",     "-k",          "-t",     "-c",          "-i",      "-w",     "--layers",
-        "--check", "--seed", "--baselines", "--comm", "--reduction", "--trace", "--tune", "--weights"};
+    static const char *const names[] = {"-m",          "-n",         "-k",          "-t",      "-c",
+                                        "-i",          "-w",         "--layers",    "--check", "--seed",
+                                        "--baselines", "--comm",     "--reduction", "--trace", "--tune",
+                                        "--report",    "--policies", "--weights"};
     if (index >= sizeof(names) / sizeof(names[0]))
         return false;
     memset(field_p, 0, sizeof(*field_p));
@@ -79,6 +87,12 @@ bool perf_options_field(const perf_options_t *options, size_t index, perf_option
         break;
     case 14: /* so is tuning */
         snprintf(text, size, "%s", options->tune ? "given" : "not given");
+        break;
+    case 15:
+        snprintf(text, size, "%s", options->report ? "given" : "not given");
+        break;
+    case 16:
+        print_policies(options, text, size);
         break;
     default:
         snprintf(text, size, "%s", options->weights_file[0] != '\0' ? options->weights_tensor : "not given");

@@ -59,6 +59,8 @@ static json_t *row_to_json(const perf_row_t *row)
                         row->fallback[0] != '\0' ? json_string(row->fallback) : json_null());
     json_object_set_new(object, "wrong", row->wrong >= 0 ? json_integer(row->wrong) : json_null());
     json_object_set_new(object, "plan", plan_to_json(row));
+    if (row->policy[0] != '\0')
+        json_object_set_new(object, "policy", json_string(row->policy));
     return object;
 }
 

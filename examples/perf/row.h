@@ -31,6 +31,7 @@ typedef struct perf_row {
     double serial_us, loop_us, gemm_us, comm_us; /* PERF_NOT_MEASURED where not */
     unsigned loop_chunks;                        /* 0: not measured */
     uint64_t tasks;                              /* of one iteration, all layers */
+    char policy[32];                             /* "": the only one of the run */
     char fallback[256];                          /* "": none */
     int64_t wrong;                               /* -1: not checked */
     perf_plan_t plan;

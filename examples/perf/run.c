@@ -177,6 +177,8 @@ static void describe(shape_run_t *shape)
         perf_row_t *row = &shape->rows[i];
         const starlin_chunking_t *chunking = shape->graphs[i].chunking;
         memset(row, 0, sizeof(*row));
+        if (shape->run->options->npolicies > 0)
+            snprintf(row->policy, sizeof(row->policy), "%s", shape->run->context->info.policy);
         row->m = problem->m;
         row->n = problem->n;
         row->k = problem->k;

@@ -5,13 +5,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-void perf_table_header(FILE *stream, const perf_run_info_t *info)
+static void print_run(FILE *stream, const perf_run_info_t *info, const char *policy)
 {
     const starlin_context_info_t *context = &info->context;
     fprintf(stream, "# starlin-perf %s, StarPU %s\n", starlin_version(), context->starpu_version);
     fprintf(stream, "# ranks %d, host %s, device %s, comm %s (%u ranks summed), compute %s, policy %s\n",
             info->ranks, context->host, context->device, context->comm, context->comm_ranks, context->compute,
-            context->policy);
+            policy);
     fprintf(stream, "# rank 0: %u workers x %u BLAS threads, %s\n", context->nworkers, context->nblas_threads,
             context->binding != NULL ? context->binding : "not bound");
     fprintf(stream,
@@ -19,12 +19,26 @@ void perf_table_header(FILE *stream, const perf_run_info_t *info)
             "rank's, per layer;\n"
             "# serial, loop, gemm, comm are medians; reduction %s\n",
             info->iterations, info->warmups, info->reduction);
+}
+
+void perf_table_header(FILE *stream, const perf_run_info_t *info)
+{
+    print_run(stream, info, info->context.policy);
     fprintf(stream, "#%7s %7s %7s %5s %6s %6s %6s %10s %10s %10s %10s %10s %5s %10s %10s %10s %7s %6s  %s\n",
             "m", "n", "k", "dtype", "layers", "chunks", "tasks", "median", "min", "p99", "serial", "loop",
             "of", "gemm", "comm", "ideal", "hidden", "wrong", "rows");
     fprintf(stream, "#%7s %7s %7s %5s %6s %6s %6s %10s %10s %10s %10s %10s %5s %10s %10s %10s %7s %6s  %s\n",
             "", "", "", "", "", "", "", "us", "us", "us", "us", "us", "chnks", "us", "us", "us", "%", "elems",
             "");
+}
+
+void perf_table_policies_header(FILE *stream, const perf_run_info_t *info)
+{
+    static const char *const format = "#%15s %7s %7s %7s %5s %6s %6s %6s %10s %10s %10s %7s %6s  %s\n";
+    print_run(stream, info, "by row");
+    fprintf(stream, format, "policy", "m", "n", "k", "dtype", "layers", "chunks", "tasks", "median", "min",
+            "ideal", "hidden", "wrong", "rows");
+    fprintf(stream, format, "", "", "", "", "", "", "", "", "us", "us", "us", "%", "elems", "");
 }
 
 static void print_us(FILE *stream, double time_us)
@@ -47,9 +61,37 @@ static void print_rows(FILE *stream, const perf_row_t *row)
     }
 }
 
-void perf_table_row(FILE *stream, const perf_row_t *row)
+/* hidden, wrong, rows: how every row ends. */
+static void print_end(FILE *stream, const perf_row_t *row)
 {
     double hidden_pct;
+    if (perf_row_hidden_pct(row, &hidden_pct))
+        fprintf(stream, " %7.1f", hidden_pct);
+    else
+        fprintf(stream, " %7s", "-");
+    if (row->wrong >= 0)
+        fprintf(stream, " %6" PRId64 "  ", row->wrong);
+    else
+        fprintf(stream, " %6s  ", "-");
+    print_rows(stream, row);
+    if (row->fallback[0] != '\0')
+        fprintf(stream, "  (fallback: %s)", row->fallback);
+    fputc('\n', stream);
+    fflush(stream);
+}
+
+void perf_table_policies_row(FILE *stream, const perf_row_t *row)
+{
+    fprintf(stream, "%16s %7" PRId64 " %7" PRId64 " %7" PRId64 " %5s %6u %6zu %6" PRIu64, row->policy, row->m,
+            row->n, row->k, starlin_dtype_name(row->dtype), row->layers, row->nchunks, row->tasks);
+    print_us(stream, row->time_us.median);
+    print_us(stream, row->time_us.min);
+    print_us(stream, perf_row_ideal_us(row));
+    print_end(stream, row);
+}
+
+void perf_table_row(FILE *stream, const perf_row_t *row)
+{
     fprintf(stream, "%8" PRId64 " %7" PRId64 " %7" PRId64 " %5s %6u %6zu %6" PRIu64, row->m, row->n, row->k,
             starlin_dtype_name(row->dtype), row->layers, row->nchunks, row->tasks);
     print_us(stream, row->time_us.median);
@@ -64,19 +106,7 @@ void perf_table_row(FILE *stream, const perf_row_t *row)
     print_us(stream, row->gemm_us);
     print_us(stream, row->comm_us);
     print_us(stream, perf_row_ideal_us(row));
-    if (perf_row_hidden_pct(row, &hidden_pct))
-        fprintf(stream, " %7.1f", hidden_pct);
-    else
-        fprintf(stream, " %7s", "-");
-    if (row->wrong >= 0)
-        fprintf(stream, " %6" PRId64 "  ", row->wrong);
-    else
-        fprintf(stream, " %6s  ", "-");
-    print_rows(stream, row);
-    if (row->fallback[0] != '\0')
-        fprintf(stream, "  (fallback: %s)", row->fallback);
-    fputc('\n', stream);
-    fflush(stream);
+    print_end(stream, row);
 }
 
 void perf_table_footer(FILE *stream, size_t nrows, uint64_t wrong, bool checked)

@@ -8,6 +8,9 @@
 #include "row.h"
 
 void perf_table_header(FILE *stream, const perf_run_info_t *info);
+/* With --policies: which comes first, and fewer columns. */
+void perf_table_policies_header(FILE *stream, const perf_run_info_t *info);
+void perf_table_policies_row(FILE *stream, const perf_row_t *row);
 void perf_table_row(FILE *stream, const perf_row_t *row);
 void perf_table_footer(FILE *stream, size_t nrows, uint64_t wrong, bool checked);
 
