@@ -12,6 +12,7 @@ SERIES = [  # key, name, colour, dash, marker
     ("auto", "auto: starlin", "#0060a8", "", "circle"),
 ]
 PANEL_W, PANEL_H = 250, 190
+WIDE = 720  # of the only panel
 LEFT, TOP, GAP_X, GAP_Y = 58, 92, 34, 62
 STYLE = """text{font-family:system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;fill:#222;font-size:12px}
 .title{font-size:16px;font-weight:600}.note{fill:#555}.panel{font-weight:600}.tick{fill:#444;font-size:11px}
@@ -35,7 +36,8 @@ def text(x, y, content, anchor="start", css="", extra=""):
 class Scale:
     """Link speeds on a logarithmic axis, time / ideal on a linear one; the same for all panels."""
 
-    def __init__(self, rows):
+    def __init__(self, rows, width):
+        self.width = width
         self.speeds = sorted({row["gbps"] for row in rows})
         values = [row[f"{key}_us"] / row["ideal_us"] for row in rows for key, *_ in SERIES if row[f"{key}_us"]]
         # one bad point must not flatten all the others: beyond `top`, lines leave the panel
@@ -45,7 +47,7 @@ class Scale:
 
     def x(self, gbps):
         low, high = math.log(self.speeds[0]), math.log(self.speeds[-1])
-        return PANEL_W * (0.5 if high == low else 0.06 + 0.88 * (math.log(gbps) - low) / (high - low))
+        return self.width * (0.5 if high == low else 0.06 + 0.88 * (math.log(gbps) - low) / (high - low))
 
     def y(self, value):
         return PANEL_H * (self.top - value) / (self.top - self.bottom)
@@ -56,7 +58,7 @@ def axes(scale, first_column):
     value = math.ceil(scale.bottom / scale.step - 1e-9) * scale.step
     while value <= scale.top + 1e-9:
         y = scale.y(value)
-        out.append(f'<path class="{"ideal" if abs(value - 1) < 1e-9 else "grid"}" d="M0 {y:.1f}h{PANEL_W}"/>')
+        out.append(f'<path class="{"ideal" if abs(value - 1) < 1e-9 else "grid"}" d="M0 {y:.1f}h{scale.width}"/>')
         if first_column:
             out.append(text(-8, y + 4, f"{value:.1f}", "end", "tick"))
         value += scale.step
@@ -99,9 +101,10 @@ def draw(rows, about):
     ms = sorted({row["m"] for row in rows})
     columns = min(3, len(ms))
     lines = -(-len(ms) // columns)
-    scale = Scale(rows)
+    panel_w = WIDE if columns == 1 else PANEL_W
+    scale = Scale(rows, panel_w)
     key, legend_end = legend(68)
-    width = max(LEFT + columns * PANEL_W + (columns - 1) * GAP_X + 22, legend_end)
+    width = max(LEFT + columns * panel_w + (columns - 1) * GAP_X + 22, legend_end)
     height = TOP + lines * (PANEL_H + GAP_Y) + 26
     first = rows[0]
     on_gpu = first["k"] >= 8192 and about["gpus"]
@@ -109,13 +112,13 @@ def draw(rows, about):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
            f'height="{height:.0f}" role="img"><style>{STYLE}</style>',
            '<title>Time / ideal against link speed</title>',
-           f'<defs><clipPath id="in"><rect y="0" width="{PANEL_W}" height="{PANEL_H}"/></clipPath></defs>',
+           f'<defs><clipPath id="in"><rect y="0" width="{panel_w}" height="{PANEL_H}"/></clipPath></defs>',
            f'<rect width="{width:.0f}" height="{height:.0f}" fill="#fff"/>',
            text(LEFT, 26, "A row-parallel linear layer: time / ideal against link speed", css="title"),
            text(LEFT, 46, f"{first['dtype']}, N={first['n']}, K={first['k']}; {where}; modelled link; "
                           "ideal = the longer of gemm and collective, each alone", css="note"), *key]
     for i, m in enumerate(ms):
-        x, y = LEFT + (i % columns) * (PANEL_W + GAP_X), TOP + 22 + (i // columns) * (PANEL_H + GAP_Y)
+        x, y = LEFT + (i % columns) * (panel_w + GAP_X), TOP + 22 + (i // columns) * (PANEL_H + GAP_Y)
         of_m = sorted((row for row in rows if row["m"] == m), key=lambda row: row["gbps"])
         out.append(f'<g transform="translate({x} {y})">')
         out.append(text(0, -9, f"M = {m}", css="panel"))
@@ -125,7 +128,7 @@ def draw(rows, about):
     for line in range(lines):
         y = middle + line * (PANEL_H + GAP_Y)
         out.append(text(18, y, "time / ideal", "middle", "note", f' transform="rotate(-90 18 {y:.1f})"'))
-    centre = LEFT + (columns * PANEL_W + (columns - 1) * GAP_X) / 2
+    centre = LEFT + (columns * panel_w + (columns - 1) * GAP_X) / 2
     out.append(text(centre, height - 22, "link speed in GB/s (logarithmic)", "middle", "note"))
     out.append("</svg>\n")
     return "\n".join(out)
