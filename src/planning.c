@@ -56,6 +56,21 @@ static starlin_status_t add_layer(starlin_context_t *context, const starlin_line
     return STARLIN_SUCCESS;
 }
 
+/* Noise in a curve can make many small gemms look faster than a large one; a gain beyond what can be hidden
+ * is none. */
+static void keep_whole(const starlin__plan_input_t *input, starlin__plan_t *plan)
+{
+    double hideable_us = plan->gemm_us < plan->comm_us ? plan->gemm_us : plan->comm_us;
+
+    if (plan->nchunks == 1 || hideable_us >= input->min_gain * plan->serial_us)
+        return;
+    plan->nchunks = 1;
+    plan->rows[0] = input->m;
+    plan->predicted_us = plan->serial_us;
+    snprintf(plan->reason, sizeof plan->reason, "too little can be hidden: gemm %.0f us, collective %.0f us",
+             plan->gemm_us, plan->comm_us);
+}
+
 /* What remains for trying lists. */
 static starlin_status_t rehearse(starlin_context_t *context, const starlin__scratch_t *scratch,
                                  double start_us, starlin__planning_t *planning)
@@ -86,6 +101,7 @@ static starlin_status_t plan(starlin_context_t *context, const starlin__scratch_
     for (size_t i = 1; different > 0.0 && i < nshapes; i++)
         STARLIN__FORWARD(add_layer(context, &shapes[i], input, &planning->tuned));
     starlin__plan_choose(input, &planning->plan);
+    keep_whole(input, &planning->plan);
     if (different <= 0.0)
         return rehearse(context, scratch, start_us, planning);
     planning->unrehearsed = "the layers differ";
