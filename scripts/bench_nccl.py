@@ -77,10 +77,10 @@ def compare(perf, torch):
 
 def print_ratios(ratios, perf, shared):
     auto = perf["rows"][-1]
-    print(f"\nauto {ratios['auto_ms']:.3f} ms ({run_lengths(ratios['auto_chunks'])}"
-          f"{'; ' + ratios['fallback'] if ratios['fallback'] else ''}); serial {cell((auto['serial_us'] or 0) / 1000)}, "
-          f"ideal {cell((auto['ideal_us'] or 0) / 1000)}, loop {cell((auto['loop_us'] or 0) / 1000)} "
-          f"at {auto['loop_chunks']} chunks")
+    serial, ideal, loop = (cell((auto[f"{name}_us"] or 0) / 1000) for name in ("serial", "ideal", "loop"))
+    why = f"; {ratios['fallback']}" if ratios["fallback"] else ""
+    print(f"\nauto {ratios['auto_ms']:.3f} ms ({run_lengths(ratios['auto_chunks'])}{why}); serial {serial}, "
+          f"ideal {ideal}, loop {loop} at {auto['loop_chunks']} chunks")
     # two ranks that share one GPU's SMs have little to hide; with a GPU each there is more to gain
     torch_limit = 0.97 if shared else 0.95
     rows = [("auto/serial", "auto_serial", 1.01), ("auto/ideal", "auto_ideal", None if shared else 1.03),

@@ -126,9 +126,10 @@ def main():
     if cuda:
         torch.cuda.set_device(device)
     dist.init_process_group("nccl" if cuda else "gloo", init_method="env://", rank=rank, world_size=nranks)
+    dtype = torch.bfloat16 if cuda else torch.float32  # gloo sums no bf16
     layers = []
     for data in options.data.split(","):
-        x, w = MAKERS[data](options.m, options.n, options.k // nranks, device, torch.bfloat16, rank)
+        x, w = MAKERS[data](options.m, options.n, options.k // nranks, device, dtype, rank)
         layers += [Layer(data, int(chunks), x, w) for chunks in options.chunks.split(",")]
     with torch.inference_mode():
         measure(layers, options)
@@ -143,7 +144,8 @@ def report(options, layers, errors, nranks, device):
     nccl = ".".join(map(str, torch.cuda.nccl.version())) if cuda else None
     print(f"# PyTorch {torch.__version__}, {'NCCL ' + nccl if cuda else 'gloo'}, {nranks} ranks, "
           f"{torch.cuda.get_device_name(device) if cuda else 'CPU'}")
-    print(f"# M={options.m} N={options.n} K={options.k} bf16, medians of {options.iterations}, ms")
+    dtype = str(layers[0].x.dtype)[len("torch."):]
+    print(f"# M={options.m} N={options.n} K={options.k} {dtype}, medians of {options.iterations}, ms")
     print("data      chunks   median      min      max    error")
     rows = []
     for layer, error in zip(layers, errors):

@@ -17,7 +17,7 @@ import sys
 
 everything, few, trace = (json.load(open(path)) for path in sys.argv[1:])
 top = "schema_version ranks policy comm compute host devices starpu_version rows".split()
-fields = ("m n k dtype layers chunks time_us serial_us loop_us loop_chunks gemm_us comm_us ideal_us hidden_pct tasks "
+fields = ("m n k dtype layers chunks time_us serial_us loop_us loop_chunks loops_us gemm_us comm_us ideal_us hidden_pct tasks "
           "fallback wrong plan").split()
 for results in everything, few:
     assert all(name in results for name in top), results.keys()
@@ -33,7 +33,8 @@ assert len(everything["rows"]) == 8
 for number, row in enumerate(everything["rows"]):
     assert row["wrong"] == 0 and row["layers"] == 1, row
     assert row["tasks"] >= 2 * len(row["chunks"]), row
-    assert row["loop_chunks"] in (1, 2, 4, 8, 16), row
+    assert sorted(row["loops_us"], key=int) == ["1", "2", "4", "8", "16"], row
+    assert row["loops_us"][str(row["loop_chunks"])] == row["loop_us"] == min(row["loops_us"].values()), row
     assert abs(row["ideal_us"] - max(row["gemm_us"], row["comm_us"])) < 1e-3, row
     hidden = 100 * (row["serial_us"] - row["time_us"]["median"]) / min(row["gemm_us"], row["comm_us"])
     assert row["hidden_pct"] is None or abs(row["hidden_pct"] - hidden) < 0.1 + abs(hidden) / 1e4, (row, hidden)
@@ -50,7 +51,7 @@ for number, row in enumerate(everything["rows"]):
         assert row["fallback"] is None and row["chunks"] == [64] * 4, row
 row, = few["rows"]
 assert row["chunks"] == [6, 4] and row["layers"] == 3, row
-for name in "serial_us loop_us loop_chunks gemm_us comm_us ideal_us hidden_pct fallback wrong plan".split():
+for name in "serial_us loop_us loop_chunks loops_us gemm_us comm_us ideal_us hidden_pct fallback wrong plan".split():
     assert row[name] is None, (name, row)
 # three steps of three layers in two chunks
 events = trace["traceEvents"] if isinstance(trace, dict) else trace

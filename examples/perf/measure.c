@@ -103,6 +103,9 @@ void perf_measure_row(perf_measure_t *measure, size_t i, perf_row_t *row)
     row->time_us = perf_statistics(samples_of(measure, i), iterations);
     row->serial_us = row->loop_us = row->gemm_us = row->comm_us = PERF_NOT_MEASURED;
     row->loop_chunks = 0;
+    for (unsigned j = 0; j < PERF_NLOOPS; j++)
+        row->loops_us[j] = PERF_NOT_MEASURED;
+    unsigned nloops = 0;
     for (size_t thing = 0; thing < NTHINGS; thing++) {
         if (!measured(measure, thing))
             continue;
@@ -112,6 +115,7 @@ void perf_measure_row(perf_measure_t *measure, size_t i, perf_row_t *row)
             row->serial_us = median;
             break;
         case PERF_BASELINE_LOOP:
+            row->loops_us[nloops++] = median; /* things[] has them by size */
             if (row->loop_chunks == 0 || median < row->loop_us) {
                 row->loop_us = median;
                 row->loop_chunks = things[thing].nchunks;

@@ -3,6 +3,7 @@
 #include "results.h"
 
 #include <jansson.h>
+#include <stdio.h>
 
 static json_t *time_or_null(double time_us)
 {
@@ -28,6 +29,20 @@ static json_t *plan_to_json(const perf_row_t *row)
     return object;
 }
 
+/* By number of chunks; null where loops were not measured. */
+static json_t *loops_to_json(const perf_row_t *row)
+{
+    if (row->loop_chunks == 0)
+        return json_null();
+    json_t *object = json_object();
+    for (unsigned i = 0; i < PERF_NLOOPS; i++) {
+        char nchunks[16];
+        snprintf(nchunks, sizeof(nchunks), "%u", 1u << i);
+        json_object_set_new(object, nchunks, time_or_null(row->loops_us[i]));
+    }
+    return object;
+}
+
 static json_t *row_to_json(const perf_row_t *row)
 {
     double hidden_pct;
@@ -49,6 +64,7 @@ static json_t *row_to_json(const perf_row_t *row)
     json_object_set_new(object, "loop_us", time_or_null(row->loop_us));
     json_object_set_new(object, "loop_chunks",
                         row->loop_chunks > 0 ? json_integer(row->loop_chunks) : json_null());
+    json_object_set_new(object, "loops_us", loops_to_json(row));
     json_object_set_new(object, "gemm_us", time_or_null(row->gemm_us));
     json_object_set_new(object, "comm_us", time_or_null(row->comm_us));
     json_object_set_new(object, "ideal_us", time_or_null(perf_row_ideal_us(row)));

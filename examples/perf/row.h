@@ -7,6 +7,7 @@
 #include "statistics.h"
 
 #define PERF_NOT_MEASURED (-1.0)
+#define PERF_NLOOPS       5 /* loops of 1, 2, 4, 8 and 16 chunks */
 
 /* How an automatic list came about; the planner's times are per layer. */
 typedef struct perf_plan {
@@ -29,7 +30,8 @@ typedef struct perf_row {
     int64_t chunks[STARLIN__MAX_CHUNKS];
     perf_statistics_t time_us;                   /* per layer */
     double serial_us, loop_us, gemm_us, comm_us; /* PERF_NOT_MEASURED where not */
-    unsigned loop_chunks;                        /* 0: not measured */
+    unsigned loop_chunks;                        /* of the best loop; 0: not measured */
+    double loops_us[PERF_NLOOPS];                /* all of them, by log2 of the number of chunks */
     uint64_t tasks;                              /* of one iteration, all layers */
     char policy[32];                             /* "": the only one of the run */
     char fallback[256];                          /* "": none */
