@@ -225,15 +225,21 @@ bool starlin__progress_round(starlin__progress_t *progress)
     return ended;
 }
 
+/* False: another round is being gone through, perhaps by this very thread further up. */
+static bool advance(starlin__progress_t *progress)
+{
+    if (pthread_mutex_trylock(&progress->round) != 0)
+        return false;
+    (void)starlin__progress_round(progress);
+    pthread_mutex_unlock(&progress->round);
+    return true;
+}
+
 bool starlin__progress_advance(starlin__progress_t *progress)
 {
     if (progress->setup.has_core || atomic_load_explicit(&progress->active, memory_order_relaxed) == 0)
         return false;
-    /* somebody else is at it, perhaps this very thread further up */
-    if (pthread_mutex_trylock(&progress->round) != 0)
-        return true;
-    (void)starlin__progress_round(progress);
-    pthread_mutex_unlock(&progress->round);
+    (void)advance(progress);
     return true;
 }
 
@@ -252,7 +258,7 @@ void starlin__progress_submit(starlin__progress_t *progress, starlin__work_t *wo
         progress->head = work;
     progress->tail = work;
     /* awake by the time that the data is ready */
-    if (progress->setup.has_core && progress->head == work)
+    if (progress->sleeps)
         pthread_cond_signal(&progress->changed);
     pthread_mutex_unlock(&progress->lock);
 }
@@ -273,8 +279,13 @@ void starlin__progress_ready(starlin__progress_t *progress, starlin__work_t *wor
         work->next = progress->watches;
         progress->watches = work;
     }
-    if (work->is_watch || progress->head == work)
+    if (progress->setup.has_core && (work->is_watch || progress->head == work))
         pthread_cond_signal(&progress->changed);
     pthread_mutex_unlock(&progress->lock);
-    (void)starlin__progress_advance(progress);
+    if (!progress->setup.has_core && !advance(progress)) {
+        /* somebody is in a round and may have looked at this work already */
+        pthread_mutex_lock(&progress->lock);
+        pthread_cond_signal(&progress->changed);
+        pthread_mutex_unlock(&progress->lock);
+    }
 }

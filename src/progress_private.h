@@ -19,6 +19,7 @@ struct starlin__progress {
     starlin__work_t *head, *tail; /* submitted collectives, not started */
     starlin__work_t *watches;     /* ready watches */
     bool stop;
+    bool sleeps;               /* the thread, until it is called */
     starlin__notice_t failure; /* first failure of this rank, by sequence */
     /* under `round`: held by the thread that goes through a round */
     pthread_mutex_t round;
