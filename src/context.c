@@ -181,10 +181,15 @@ static void close_all(starlin_context_t *context)
         if (context->stream_end[i] != NULL)
             context->device->ops->event_destroy(context->device, context->stream_end[i]);
     }
-    if (context->device != NULL)
-        context->device->ops->destroy(context->device);
-    if (context->starpu_started)
+    const starlin__device_ops_t *device_ops = context->device != NULL ? context->device->ops : NULL;
+    if (device_ops != NULL)
+        device_ops->destroy(context->device);
+    if (context->starpu_started) {
+        void *caller = device_ops != NULL ? device_ops->caller_take(NULL) : NULL;
         starpu_shutdown();
+        if (device_ops != NULL)
+            device_ops->caller_give_back(caller);
+    }
     starlin__timeline_destroy(context->timeline);
     if (context->caller_binding != NULL)
         starlin__topology_binding_restore(context->topology, context->caller_binding);

@@ -67,6 +67,7 @@ starlin_status_t starlin__context_start_starpu(starlin_context_t *context, bool 
 {
     struct starpu_conf conf;
     starlin_status_t status;
+    void *caller;
     int ret;
 
     starpu_conf_init(&conf);
@@ -85,7 +86,10 @@ starlin_status_t starlin__context_start_starpu(starlin_context_t *context, bool 
     status = starlin__policy_begin(context->config.policy, &conf);
     if (status != STARLIN_SUCCESS)
         return status;
+    caller = on_device ? starlin__device_cuda->caller_take(NULL) : NULL;
     ret = starpu_init(&conf);
+    if (on_device)
+        starlin__device_cuda->caller_give_back(caller);
     starlin__policy_end();
     if (ret != 0)
         return starlin__error(STARLIN_ERR_RUNTIME, "starpu_init returned %d%s", ret,
@@ -105,6 +109,12 @@ starlin_status_t starlin__context_count_workers(starlin_context_t *context, bool
                               on_device ? "CUDA" : "CPU", context->info.compute);
     context->info.nworkers = (unsigned)nworkers;
     worker = starpu_worker_get_by_type(type, 0);
+    for (int i = 1; on_device && i < nworkers; i++) {
+        if (starpu_worker_get_devid(starpu_worker_get_by_type(type, i)) != starpu_worker_get_devid(worker))
+            return starlin__error(STARLIN_ERR_UNSUPPORTED,
+                                  "the application's StarPU has workers on several GPUs: one process per "
+                                  "device (STARPU_NCUDA=1, STARPU_WORKERS_CUDAID)");
+    }
     context->memory_node = starpu_worker_get_memory_node((unsigned)worker);
     return STARLIN_SUCCESS;
 }

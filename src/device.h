@@ -27,8 +27,14 @@ typedef struct starlin__device_ops {
     /* Makes the device current on a thread of the library; workers of StarPU have it already. */
     starlin_status_t (*attach_thread)(starlin__device_t *device);
 
+    /* The calling thread's CUDA context (NULL: none), set aside while StarPU, which changes it, is called,
+     * and put back. Meanwhile the device is current (NULL: none). */
+    void *(*caller_take)(const starlin__device_t *device);
+    void (*caller_give_back)(void *caller);
+
     starlin_status_t (*alloc)(starlin__device_t *device, size_t nbytes, void **memory_p); /* zeroed */
     void (*free)(starlin__device_t *device, void *memory);
+    starlin_status_t (*free_nbytes)(starlin__device_t *device, size_t *nbytes_p);
     /* Blocking 2D copies, host <-> device; pitches in bytes. */
     starlin_status_t (*copy)(starlin__device_t *device, void *dst, size_t dst_pitch, const void *src,
                              size_t src_pitch, size_t width_nbytes, size_t rows);

@@ -13,6 +13,7 @@ typedef struct cuda_device {
     cudaStream_t streams[2];
     cudaStream_t detour; /* for give_way: an event's way here and back takes as long as the yielding should */
     cudaEvent_t detour_end;
+    cudaEvent_t joined; /* a caller's stream at the last join */
 } cuda_device_t;
 
 static struct {
@@ -123,6 +124,7 @@ static starlin_status_t open_streams(cuda_device_t *device)
     TRY(cudaStreamCreateWithPriority(&device->detour, cudaStreamNonBlocking, highest),
         "creating the detour stream");
     TRY(cudaEventCreateWithFlags(&device->detour_end, cudaEventDisableTiming), "creating the detour's event");
+    TRY(cudaEventCreateWithFlags(&device->joined, cudaEventDisableTiming), "creating an event");
     TRY(cudaStreamCreateWithPriority(&device->streams[STARLIN__STREAM_COMM], cudaStreamNonBlocking, highest),
         "creating the communication stream");
     return STARLIN_SUCCESS;
@@ -140,6 +142,8 @@ static void device_destroy(starlin__device_t *base)
         }
         if (device->detour_end != NULL)
             (void)cudaEventDestroy(device->detour_end);
+        if (device->joined != NULL)
+            (void)cudaEventDestroy(device->joined);
         if (device->detour != NULL)
             (void)cudaStreamDestroy(device->detour);
         (void)cudaGetLastError();
@@ -185,6 +189,34 @@ static starlin_status_t device_attach_thread(starlin__device_t *device)
 {
     TRY(cudaSetDevice((int)device->index), "attaching a thread to the device");
     return STARLIN_SUCCESS;
+}
+
+static void *caller_take(const starlin__device_t *device)
+{
+    CUcontext context = NULL;
+    if (driver_load() != STARLIN_SUCCESS || driver.pop(&context) != CUDA_SUCCESS)
+        context = NULL;
+    if (device != NULL)
+        (void)starlin__device_cuda_enter(device);
+    return context;
+}
+
+static void caller_give_back(void *caller)
+{
+    CUcontext theirs;
+    if (driver.pop != NULL)
+        (void)driver.pop(&theirs); /* ours, or what StarPU left behind */
+    if (caller != NULL)
+        (void)driver.push((CUcontext)caller);
+}
+
+static starlin_status_t device_free_nbytes(starlin__device_t *device, size_t *nbytes_p)
+{
+    size_t total;
+    STARLIN__FORWARD(starlin__device_cuda_enter(device));
+    cudaError_t error = cudaMemGetInfo(nbytes_p, &total);
+    starlin__device_cuda_leave(device);
+    return starlin__device_cuda_status(error, "asking for the free memory");
 }
 
 static void device_free(starlin__device_t *device, void *memory)
@@ -283,18 +315,11 @@ static starlin_status_t event_wait(starlin__device_t *device, starlin__event_t *
 
 static starlin_status_t join(starlin__device_t *device, void *foreign)
 {
-    cudaEvent_t event;
-    cudaError_t error;
-
+    cudaEvent_t event = ((cuda_device_t *)device)->joined;
     STARLIN__FORWARD(starlin__device_cuda_enter(device));
-    error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-    if (error == cudaSuccess) {
-        error = cudaEventRecord(event, (cudaStream_t)foreign);
-        for (int i = 0; i < 2 && error == cudaSuccess; i++)
-            error = cudaStreamWaitEvent(starlin__device_cuda_stream(device, (starlin__stream_t)i), event, 0);
-        /* CUDA frees it when it has been reached */
-        cudaEventDestroy(event);
-    }
+    cudaError_t error = cudaEventRecord(event, (cudaStream_t)foreign);
+    for (int i = 0; i < 2 && error == cudaSuccess; i++)
+        error = cudaStreamWaitEvent(starlin__device_cuda_stream(device, (starlin__stream_t)i), event, 0);
     starlin__device_cuda_leave(device);
     return starlin__device_cuda_status(error, "waiting for a caller's stream");
 }
@@ -359,8 +384,11 @@ static const starlin__device_ops_t ops = {
     .create = device_create,
     .destroy = device_destroy,
     .attach_thread = device_attach_thread,
+    .caller_take = caller_take,
+    .caller_give_back = caller_give_back,
     .alloc = device_alloc,
     .free = device_free,
+    .free_nbytes = device_free_nbytes,
     .copy = device_copy,
     .event_create = event_create,
     .event_destroy = event_destroy,

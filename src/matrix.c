@@ -335,6 +335,17 @@ starlin_status_t starlin_matrix_from_handles(starlin_context_t *context, const s
     return STARLIN_SUCCESS;
 }
 
+static void unregister_handles(starlin_matrix_t *matrix)
+{
+    const starlin__device_t *device = matrix->context->device;
+    void *caller = device != NULL ? device->ops->caller_take(device) : NULL;
+
+    for (size_t i = 0; matrix->owns_handles && i < matrix->nchunks; i++)
+        starpu_data_unregister(matrix->handles[i]);
+    if (device != NULL)
+        device->ops->caller_give_back(caller);
+}
+
 void starlin_matrix_destroy(starlin_matrix_t *matrix)
 {
     if (matrix == NULL)
@@ -342,8 +353,7 @@ void starlin_matrix_destroy(starlin_matrix_t *matrix)
     (void)starlin__matrix_wait_launched(matrix);
     if (matrix->events != NULL)
         (void)starlin__context_synchronize(matrix->context);
-    for (size_t i = 0; matrix->owns_handles && i < matrix->nchunks; i++)
-        starpu_data_unregister(matrix->handles[i]);
+    unregister_handles(matrix);
     starlin_matrix_destroy(matrix->partial);
     starlin__matrix_memory_free(matrix);
     events_destroy(matrix);

@@ -22,6 +22,7 @@ struct starlin_matrix {
     bool comm_memory; /* data came from the communicator, which can register it */
     bool owns_handles;
     bool is_partial; /* another matrix's `partial` */
+    bool is_read;    /* an operator's input, of which no event tells when it has been read */
     bool exposed;    /* the application has the handles: tasks must end when their work is really over */
     size_t nchunks;
     int64_t *chunk_rows;
@@ -63,6 +64,10 @@ starlin_status_t starlin__matrix_wrap(starlin_context_t *context, const starlin_
 /* The library's memory, zeroed. Only a matrix that is cut into chunks can be summed over the ranks. */
 starlin_status_t starlin__matrix_memory_create(starlin_matrix_t *matrix, bool is_chunked);
 void starlin__matrix_memory_free(starlin_matrix_t *matrix); /* not the caller's */
+
+/* Does one chunk of an operator's matrices x, w, y fit into the device, as far as they lie on the host?
+ * StarPU tries an allocation again until it succeeds, so what never can must not begin. ERR_NO_MEMORY. */
+starlin_status_t starlin__matrix_check_room(starlin_matrix_t *const matrices[3]);
 
 /* Registers the memory with the communicator, if that is possible on every rank. Collective; waits until no
  * operator of this rank is in flight. */

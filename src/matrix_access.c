@@ -40,7 +40,11 @@ static starlin_status_t wait_operators(starlin_matrix_t *matrix)
 /* In main memory, wherever the handle's home is, where it must be released too. */
 static starlin_status_t acquire(starlin_matrix_t *matrix, size_t i, enum starpu_data_access_mode mode)
 {
+    const starlin__device_t *device = matrix->context->device;
+    void *caller = device != NULL ? device->ops->caller_take(device) : NULL;
     int ret = starpu_data_acquire_on_node(matrix->handles[i], STARPU_MAIN_RAM, mode);
+    if (device != NULL)
+        device->ops->caller_give_back(caller);
     if (ret != 0)
         return starlin__error(STARLIN_ERR_RUNTIME, "starpu_data_acquire_on_node of chunk %zu returned %d", i,
                               ret);

@@ -51,6 +51,55 @@ starlin_status_t starlin__matrix_memory_create(starlin_matrix_t *matrix, bool is
     return STARLIN_SUCCESS;
 }
 
+/* StarPU gives out pieces of up to 4 MB from blocks of 32 MB, and may keep one such block in hand. */
+static const size_t starpu_block_nbytes = (size_t)32 << 20, starpu_piece_nbytes = (size_t)4 << 20;
+
+static size_t largest_chunk_nbytes(const starlin_matrix_t *matrix)
+{
+    int64_t rows = 0;
+    for (size_t i = 0; i < matrix->nchunks; i++)
+        rows = matrix->chunk_rows[i] > rows ? matrix->chunk_rows[i] : rows;
+    return (size_t)(rows * matrix->cols) * starlin_dtype_nbytes(matrix->dtype);
+}
+
+/* What StarPU can have: its limit, and no more than there is beside the library's own memory. */
+static starlin_status_t starpu_room(const starlin_context_t *context, size_t *nbytes_p)
+{
+    starpu_ssize_t total = starpu_memory_get_total(context->memory_node),
+                   available = starpu_memory_get_available(context->memory_node);
+    size_t used = total > available ? (size_t)(total - available) : 0, free_nbytes = 0;
+
+    STARLIN__FORWARD(context->device->ops->free_nbytes(context->device, &free_nbytes));
+    *nbytes_p = free_nbytes + used;
+    if (total >= 0 && (size_t)total < *nbytes_p)
+        *nbytes_p = (size_t)total;
+    return STARLIN_SUCCESS;
+}
+
+starlin_status_t starlin__matrix_check_room(starlin_matrix_t *const matrices[3])
+{
+    const starlin_context_t *context = matrices[0]->context;
+    size_t pieces = 1, needed = 0, room = 0;
+    bool is_moved = false;
+
+    for (int i = 0; context->device != NULL && i < 3; i++) {
+        size_t nbytes = matrices[i]->space == STARLIN__HOST ? largest_chunk_nbytes(matrices[i]) : 0;
+        is_moved = is_moved || nbytes > 0;
+        *(nbytes > starpu_piece_nbytes ? &needed : &pieces) += nbytes;
+    }
+    if (!is_moved)
+        return STARLIN_SUCCESS;
+    needed += (pieces + starpu_block_nbytes - 1) / starpu_block_nbytes * starpu_block_nbytes;
+    STARLIN__FORWARD(starpu_room(context, &room));
+    if (needed <= room)
+        return STARLIN_SUCCESS;
+    return starlin__error(
+        STARLIN_ERR_NO_MEMORY,
+        "one chunk of matrices in host memory needs %zu bytes on device %u, StarPU can have "
+        "%zu (STARPU_LIMIT_CUDA_MEM limits that): use more chunks or device memory",
+        needed, context->device->index, room);
+}
+
 starlin_status_t starlin__matrix_register(starlin_matrix_t *matrix)
 {
     starlin_context_t *context = matrix->context;

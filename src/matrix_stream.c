@@ -43,6 +43,9 @@ starlin_status_t starlin_cuda_stream_wait_matrix(struct CUstream_st *stream, sta
         return starlin__error(STARLIN_ERR_UNSUPPORTED, "the memory of the matrix is not on the device");
     sequence = starlin__matrix_wait_launched(matrix);
     device = context->device;
+    if (matrix->is_read) /* all that was launched so far stands for the readers */
+        STARLIN__FORWARD(
+            device->ops->event_record(device, matrix->events[0].compute, STARLIN__STREAM_COMPUTE));
     for (size_t i = 0; i < matrix->nchunks; i++) {
         STARLIN__FORWARD(device->ops->event_wait_foreign(device, matrix->events[i].compute, stream));
         STARLIN__FORWARD(device->ops->event_wait_foreign(device, matrix->events[i].comm, stream));

@@ -342,6 +342,8 @@ static starlin_status_t set_up(starlin_context_t *context, starlin_matrix_t *con
         STARLIN__FORWARD(agree(context, y, reduction));
     status = choose_sum(context, y, reduction, sum_p);
     if (status == STARLIN_SUCCESS)
+        status = starlin__matrix_check_room(matrices);
+    if (status == STARLIN_SUCCESS)
         status = prepare(context, x, w, *sum_p);
     if (status == STARLIN_SUCCESS)
         status = acquire_records(context, y->nchunks, records_p);
@@ -377,6 +379,7 @@ starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t
         y->exposed = sum->exposed = true;
     context->sequence++;
     context->history = starlin__hash(context->history, &key, sizeof key);
+    x->is_read = w->is_read = true;
     x->last_sequence = w->last_sequence = y->last_sequence = context->sequence;
     for (size_t i = 0; i < y->nchunks; i++) {
         starlin__chunk_op_t *op = records;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The caller's CUDA state is the same after a call as before it: the current context, also when there is
  * none, the current device and the last error. */
+#define _POSIX_C_SOURCE 200809L
 #include <cuda_runtime.h>
 #include <cudaTypedefs.h>
 #include <pthread.h>
@@ -76,8 +77,48 @@ static void *fresh_thread(void *arg)
     return NULL;
 }
 
+/* The public calls, StarPU's start and its moving of data included. */
+static void use_context(CUcontext before)
+{
+    enum { ROWS = 8, COLS = 4 };
+    static float x_data[ROWS * COLS], w_data[COLS * COLS], y_data[ROWS * COLS], result[ROWS * COLS];
+    starlin_context_options_t options = STARLIN_CONTEXT_OPTIONS_INIT;
+    starlin_linear_shape_t shape = {.m = ROWS, .n = COLS, .k_local = COLS};
+    starlin_chunking_options_t chunks = STARLIN_CHUNKING_OPTIONS_INIT;
+    starlin_matrix_layout_t layout = {.cols = COLS}, weight = {.rows = COLS, .cols = COLS};
+    starlin_context_t *context = NULL;
+    starlin_chunking_t *rows = NULL;
+    starlin_matrix_t *x = NULL, *w = NULL, *y = NULL;
+
+    options.comm = "self";
+    CHECK_KEEPS(starlin_context_create(&options, &context), STARLIN_SUCCESS);
+    if (context == NULL)
+        return;
+    chunks.count = 2;
+    CHECK_KEEPS(starlin_chunking_plan(context, &shape, 1, &chunks, &rows), STARLIN_SUCCESS);
+    CHECK_KEEPS(starlin_matrix_wrap(context, rows, x_data, &layout, &x), STARLIN_SUCCESS);
+    CHECK_KEEPS(starlin_matrix_create(context, NULL, &weight, &w), STARLIN_SUCCESS);
+    CHECK_KEEPS(starlin_matrix_wrap(context, rows, y_data, &layout, &y), STARLIN_SUCCESS);
+    CHECK_KEEPS(starlin_matrix_write(w, w_data, 0), STARLIN_SUCCESS);
+    CHECK_KEEPS(starlin_row_linear(context, x, w, y, NULL), STARLIN_SUCCESS);
+    CHECK_KEEPS(starlin_context_wait(context), STARLIN_SUCCESS);
+    CHECK_KEEPS(starlin_matrix_wait(y), STARLIN_SUCCESS);
+    CHECK_KEEPS(starlin_matrix_read(y, result, 0), STARLIN_SUCCESS);
+    starlin_matrix_destroy(x);
+    starlin_matrix_destroy(w);
+    starlin_matrix_destroy(y);
+    CHECK(current() == before);
+    starlin_chunking_destroy(rows);
+    CHECK_KEEPS(starlin_context_destroy(context), STARLIN_SUCCESS);
+}
+
 int main(void)
 {
+    setenv("STARPU_SILENT", "1", 0);
+    if (!gpu_is_here())
+        return 77;
+    CHECK(current() == NULL);
+    use_context(NULL);
     shared_t shared = {.device = gpu_open()};
     pthread_t thread;
     int device = -1;

@@ -98,9 +98,9 @@ int main(void)
     run_host(context, 8192, 2048, 16, 1, STARLIN_ERR_NO_MEMORY);
     printf("a chunk that is too large is refused\n");
     fflush(stdout);
-    /* 2 MB of weight, 16 chunks of 8 MB: three at a time */
+    /* 98 MB, of which one chunk needs 8 */
     run_host(context, 16384, 1024, 512, 16, STARLIN_SUCCESS);
-    printf("three times the memory in chunks is computed\n");
+    printf("twice the memory in chunks is computed\n");
     CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);
     return CHECK_RESULT();
 }
