@@ -88,7 +88,7 @@ def print_table(names, rows):
     if not rows:
         return
     widths = [max(len(name), *(len(row[i]) for row in rows)) for i, name in enumerate(names)]
-    left = [not any(row[i][:1].isdigit() for row in rows) for i in range(len(names))]
+    left = [not any(row[i][:1].isdigit() for row in rows) for i in range(len(names) - 1)] + [True]
     for line in [names] + rows:
         print("  ".join(text.ljust(width) if flush else text.rjust(width)
                         for text, width, flush in zip(line, widths, left)).rstrip())
