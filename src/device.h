@@ -3,7 +3,7 @@
  *
  * Operators keep stream order: every gemm is launched on the compute stream, every collective on the
  * communication stream, and events carry the edges between the two, so no edge inside a device waits for
- * the host. One implementation, device_cuda.c, the only file besides *_cublas.c, *_nccl.c and *.cu that
+ * the host. One implementation, device_cuda*.c, the only file besides *_cublas.c, *_nccl.c and *.cu that
  * includes CUDA's headers. */
 #ifndef STARLIN_DEVICE_H
 #define STARLIN_DEVICE_H

@@ -19,6 +19,7 @@ typedef struct cuda_device {
 static struct {
     PFN_cuCtxPushCurrent_v4000 push;
     PFN_cuCtxPopCurrent_v4000 pop;
+    PFN_cuCtxGetCurrent_v4000 get;
     PFN_cuDevicePrimaryCtxRetain_v7000 retain;
     PFN_cuDevicePrimaryCtxRelease_v11000 release;
 } driver;
@@ -77,13 +78,15 @@ static bool driver_symbol(const char *name, unsigned version, void **function_p)
 /* Idempotent: several threads would store the same values. */
 static starlin_status_t driver_load(void)
 {
-    void *push, *pop, *retain, *release;
-    if (!driver_symbol("cuCtxPushCurrent", 4000, &push) || !driver_symbol("cuCtxPopCurrent", 4000, &pop) ||
+    void *push, *pop, *get, *retain, *release;
+    if (!driver_symbol("cuCtxGetCurrent", 4000, &get) || !driver_symbol("cuCtxPushCurrent", 4000, &push) ||
+        !driver_symbol("cuCtxPopCurrent", 4000, &pop) ||
         !driver_symbol("cuDevicePrimaryCtxRetain", 7000, &retain) ||
         !driver_symbol("cuDevicePrimaryCtxRelease", 11000, &release))
         return starlin__error(STARLIN_ERR_NO_DEVICE, "the CUDA driver is missing or too old");
     driver.push = (PFN_cuCtxPushCurrent_v4000)push;
     driver.pop = (PFN_cuCtxPopCurrent_v4000)pop;
+    driver.get = (PFN_cuCtxGetCurrent_v4000)get;
     driver.retain = (PFN_cuDevicePrimaryCtxRetain_v7000)retain;
     driver.release = (PFN_cuDevicePrimaryCtxRelease_v11000)release;
     return STARLIN_SUCCESS;
@@ -194,8 +197,8 @@ static starlin_status_t device_attach_thread(starlin__device_t *device)
 static void *caller_take(const starlin__device_t *device)
 {
     CUcontext context = NULL;
-    if (driver_load() != STARLIN_SUCCESS || driver.pop(&context) != CUDA_SUCCESS)
-        context = NULL;
+    if (driver_load() == STARLIN_SUCCESS && driver.get(&context) == CUDA_SUCCESS && context != NULL)
+        (void)driver.pop(&context);
     if (device != NULL)
         (void)starlin__device_cuda_enter(device);
     return context;
@@ -203,74 +206,11 @@ static void *caller_take(const starlin__device_t *device)
 
 static void caller_give_back(void *caller)
 {
-    CUcontext theirs;
-    if (driver.pop != NULL)
-        (void)driver.pop(&theirs); /* ours, or what StarPU left behind */
+    CUcontext theirs = NULL; /* ours, or what StarPU left behind */
+    if (driver.get != NULL && driver.get(&theirs) == CUDA_SUCCESS && theirs != NULL)
+        (void)driver.pop(&theirs);
     if (caller != NULL)
         (void)driver.push((CUcontext)caller);
-}
-
-static starlin_status_t device_free_nbytes(starlin__device_t *device, size_t *nbytes_p)
-{
-    size_t total;
-    STARLIN__FORWARD(starlin__device_cuda_enter(device));
-    cudaError_t error = cudaMemGetInfo(nbytes_p, &total);
-    starlin__device_cuda_leave(device);
-    return starlin__device_cuda_status(error, "asking for the free memory");
-}
-
-static void device_free(starlin__device_t *device, void *memory)
-{
-    if (memory == NULL || starlin__device_cuda_enter(device) != STARLIN_SUCCESS)
-        return;
-    if (cudaFree(memory) != cudaSuccess)
-        (void)cudaGetLastError();
-    starlin__device_cuda_leave(device);
-}
-
-static starlin_status_t device_alloc(starlin__device_t *device, size_t nbytes, void **memory_p)
-{
-    cudaStream_t stream = starlin__device_cuda_stream(device, STARLIN__STREAM_COMPUTE);
-    void *memory = NULL;
-    if (nbytes == 0)
-        nbytes = 1; /* an address of its own, as for malloc */
-    STARLIN__FORWARD(starlin__device_cuda_enter(device));
-    cudaError_t error = cudaMalloc(&memory, nbytes);
-    if (error == cudaSuccess) {
-        error = cudaMemsetAsync(memory, 0, nbytes, stream);
-        if (error == cudaSuccess)
-            error = cudaStreamSynchronize(stream);
-        if (error != cudaSuccess)
-            (void)cudaFree(memory);
-    }
-    starlin__device_cuda_leave(device);
-    if (error == cudaErrorMemoryAllocation) {
-        (void)cudaGetLastError();
-        return starlin__error(STARLIN_ERR_NO_MEMORY, "no memory on device %u for %zu bytes", device->index,
-                              nbytes);
-    }
-    TRY(error, "allocating device memory");
-    *memory_p = memory;
-    return STARLIN_SUCCESS;
-}
-
-static starlin_status_t device_copy(starlin__device_t *device, void *dst, size_t dst_pitch, const void *src,
-                                    size_t src_pitch, size_t width_nbytes, size_t rows)
-{
-    cudaStream_t stream = starlin__device_cuda_stream(device, STARLIN__STREAM_COMPUTE);
-    cudaError_t error;
-    if (width_nbytes == 0 || rows == 0)
-        return STARLIN_SUCCESS;
-    STARLIN__FORWARD(starlin__device_cuda_enter(device));
-    if (rows == 1 || (dst_pitch == width_nbytes && src_pitch == width_nbytes))
-        error = cudaMemcpyAsync(dst, src, width_nbytes * rows, cudaMemcpyDefault, stream);
-    else
-        error =
-            cudaMemcpy2DAsync(dst, dst_pitch, src, src_pitch, width_nbytes, rows, cudaMemcpyDefault, stream);
-    if (error == cudaSuccess)
-        error = cudaStreamSynchronize(stream);
-    starlin__device_cuda_leave(device);
-    return starlin__device_cuda_status(error, "copying between host and device");
 }
 
 /* A starlin__event_t * is a cudaEvent_t under another name: no record of our own to allocate. */
@@ -386,10 +326,10 @@ static const starlin__device_ops_t ops = {
     .attach_thread = device_attach_thread,
     .caller_take = caller_take,
     .caller_give_back = caller_give_back,
-    .alloc = device_alloc,
-    .free = device_free,
-    .free_nbytes = device_free_nbytes,
-    .copy = device_copy,
+    .alloc = starlin__device_cuda_alloc,
+    .free = starlin__device_cuda_free,
+    .free_nbytes = starlin__device_cuda_free_nbytes,
+    .copy = starlin__device_cuda_copy,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,

@@ -272,9 +272,8 @@ typedef struct starlin_row_linear_options {
  * Chunk i of y may be the input of another operator at once: that one starts when chunk i is summed.
  * Asynchronous. Collective: every rank submits the same operators in the same order; the first call with
  * a new combination of shapes compares them over the ranks (blocks for one small exchange).
- * Errors: ERR_INVALID, ERR_MISMATCH, ERR_TIMEOUT, ERR_NO_MEMORY (also: a chunk of matrices in host memory
- * does not fit on the device); the error of a failed context. Failures of the tasks themselves come back from
- * the waits. */
+ * Errors: ERR_INVALID, ERR_MISMATCH, ERR_TIMEOUT, ERR_NO_MEMORY (also: a chunk on the host does not fit on
+ * the device); the error of a failed context. Failures of the tasks themselves come back from the waits. */
 STARLIN_API starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t *x,
                                                 starlin_matrix_t *w, starlin_matrix_t *y,
                                                 const starlin_row_linear_options_t *options);
