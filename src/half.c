@@ -7,6 +7,11 @@
 #include <assert.h>
 #include <string.h>
 
+bool starlin__dtype_is_half(starlin_dtype_t dtype)
+{
+    return dtype == STARLIN_F16 || dtype == STARLIN_BF16;
+}
+
 static inline uint32_t bits_of(float value)
 {
     uint32_t bits;

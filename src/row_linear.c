@@ -134,16 +134,11 @@ static starlin_status_t check_arguments(starlin_context_t *context, const starli
     return check_shapes(x, w, y);
 }
 
-static bool is_half(starlin_dtype_t dtype)
-{
-    return dtype == STARLIN_F16 || dtype == STARLIN_BF16;
-}
-
 /* Where the partial sums travel: in y itself, unless they need another dtype or another memory. */
 static starlin_status_t choose_sum(const starlin_context_t *context, starlin_matrix_t *y,
                                    starlin_reduction_t reduction, starlin_matrix_t **sum_p)
 {
-    bool wide = reduction == STARLIN_REDUCTION_F32 && is_half(y->dtype);
+    bool wide = reduction == STARLIN_REDUCTION_F32 && starlin__dtype_is_half(y->dtype);
     bool elsewhere = context->comm->space == STARLIN__DEVICE && y->space != STARLIN__DEVICE;
     starlin_dtype_t dtype = wide ? STARLIN_F32 : y->dtype;
 

@@ -117,7 +117,7 @@ static starlin_status_t fill(starlin_context_t *context, void *x, size_t x_nbyte
 starlin_status_t starlin__scratch_create(starlin_context_t *context, const starlin_linear_shape_t *shape,
                                          starlin__scratch_t *scratch_p)
 {
-    bool wide = shape->reduction == STARLIN_REDUCTION_F32 && starlin_dtype_nbytes(shape->dtype) == 2;
+    bool wide = shape->reduction == STARLIN_REDUCTION_F32 && starlin__dtype_is_half(shape->dtype);
     starlin_dtype_t out_dtype = wide ? STARLIN_F32 : shape->dtype;
     size_t nbytes = starlin_dtype_nbytes(shape->dtype);
     size_t x_nbytes = (size_t)(shape->m * shape->k_local) * nbytes;

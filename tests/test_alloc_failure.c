@@ -97,6 +97,35 @@ static uint64_t test_operator(size_t count)
     return 0;
 }
 
+/* There is no memory for a larger operator: the smaller one before it still works. */
+static uint64_t test_second_operator(void)
+{
+    starlin_context_t *context = NULL;
+    linear_t small, large;
+    bool refused = true;
+    uint64_t at = 0;
+
+    CHECK_STATUS(starlin_context_create(NULL, &context), STARLIN_SUCCESS);
+    small = large = problem(context);
+    large.k = 40;
+    CHECK_STATUS(run_once(&small), STARLIN_SUCCESS);
+    CHECK_STATUS(linear_open(&large), STARLIN_SUCCESS);
+    while (refused && ++at < MOST_ALLOCATIONS) {
+        fail_at(at);
+        refused = is_refused(linear_submit(&large));
+        fail_at(0);
+        memset(small.y_data, 0, (size_t)(small.m * small.n) * starlin_dtype_nbytes(small.dtype));
+        CHECK_STATUS(linear_submit(&small), STARLIN_SUCCESS);
+        CHECK_STATUS(starlin_context_wait(context), STARLIN_SUCCESS);
+        CHECK_EQ_INT(linear_wrong(&small), 0);
+    }
+    CHECK_EQ_INT(linear_wrong(&large), 0);
+    linear_close(&small);
+    linear_close(&large);
+    CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);
+    return at - 1;
+}
+
 int main(void)
 {
     uint64_t nallocations;
@@ -111,5 +140,8 @@ int main(void)
                (int)nallocations);
         CHECK(nallocations >= 8);
     }
+    nallocations = test_second_operator();
+    printf("second operator: %d allocations failed in turn\n", (int)nallocations);
+    CHECK(nallocations >= 3);
     return CHECK_RESULT();
 }

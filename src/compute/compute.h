@@ -60,6 +60,9 @@ extern const starlin__compute_ops_t *const starlin__compute_registry[];
  * why. */
 starlin_status_t starlin__compute_find(const char *name, const starlin__compute_ops_t **ops_p);
 
+/* f16 and bf16, which are summed and multiplied in f32. */
+bool starlin__dtype_is_half(starlin_dtype_t dtype);
+
 /* Half precision, round to nearest even; NaN stays NaN, infinities and subnormals are right. */
 float starlin__f16_to_f32(uint16_t half);
 uint16_t starlin__f32_to_f16(float value);

@@ -19,7 +19,7 @@ typedef struct compute_cblas {
     starlin__compute_t base;
     unsigned nworkers;
     size_t x_count, w_count, y_count; /* elements of each worker's buffers */
-    workspace_t *workspaces;
+    workspace_t *workspaces;          /* by worker; NULL until a half-precision gemm is prepared */
 } compute_cblas_t;
 
 static bool cblas_usable(char *why, size_t whysize)
@@ -47,11 +47,6 @@ static starlin_status_t cblas_create(starlin__device_t *device, unsigned nworker
     (void)device;
     if (compute == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "compute backend cblas");
-    compute->workspaces = starlin__alloc(nworkers * sizeof *compute->workspaces);
-    if (compute->workspaces == NULL) {
-        starlin__free(compute);
-        return starlin__error(STARLIN_ERR_NO_MEMORY, "compute backend cblas, %u workers", nworkers);
-    }
     compute->base.ops = &starlin__compute_cblas_ops;
     compute->nworkers = nworkers;
     if (openblas_get_config != NULL)
@@ -61,22 +56,20 @@ static starlin_status_t cblas_create(starlin__device_t *device, unsigned nworker
     return STARLIN_SUCCESS;
 }
 
-static void workspaces_free(compute_cblas_t *compute)
+static void workspaces_free(workspace_t *workspaces, unsigned nworkers)
 {
-    for (unsigned i = 0; i < compute->nworkers; i++) {
-        starlin__free(compute->workspaces[i].x);
-        starlin__free(compute->workspaces[i].w);
-        starlin__free(compute->workspaces[i].y);
-        memset(&compute->workspaces[i], 0, sizeof compute->workspaces[i]);
+    for (unsigned i = 0; workspaces != NULL && i < nworkers; i++) {
+        starlin__free(workspaces[i].x);
+        starlin__free(workspaces[i].w);
+        starlin__free(workspaces[i].y);
     }
-    compute->x_count = compute->w_count = compute->y_count = 0;
+    starlin__free(workspaces);
 }
 
 static void cblas_destroy(starlin__compute_t *base)
 {
     compute_cblas_t *compute = (compute_cblas_t *)base;
-    workspaces_free(compute);
-    starlin__free(compute->workspaces);
+    workspaces_free(compute->workspaces, compute->nworkers);
     starlin__free(compute);
 }
 
@@ -90,9 +83,21 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-static bool is_half(starlin_dtype_t dtype)
+/* All workers', or none: those in use serve on where there is no memory for larger ones. */
+static workspace_t *workspaces_create(unsigned nworkers, size_t x_count, size_t w_count, size_t y_count)
 {
-    return dtype == STARLIN_F16 || dtype == STARLIN_BF16;
+    workspace_t *workspaces = starlin__alloc(nworkers * sizeof *workspaces);
+
+    for (unsigned i = 0; workspaces != NULL && i < nworkers; i++) {
+        workspaces[i].x = starlin__alloc(x_count * sizeof(float));
+        workspaces[i].w = starlin__alloc(w_count * sizeof(float));
+        workspaces[i].y = starlin__alloc(y_count * sizeof(float));
+        if (workspaces[i].x == NULL || workspaces[i].w == NULL || workspaces[i].y == NULL) {
+            workspaces_free(workspaces, nworkers);
+            return NULL;
+        }
+    }
+    return workspaces;
 }
 
 /* Called while no gemm runs. Workspaces only grow. */
@@ -100,33 +105,26 @@ static starlin_status_t cblas_prepare(starlin__compute_t *base, const starlin__g
 {
     compute_cblas_t *compute = (compute_cblas_t *)base;
     size_t x_count, w_count, y_count;
+    workspace_t *workspaces;
 
     if (shape->m > INT_MAX || shape->n > INT_MAX || shape->k > INT_MAX || shape->ldx > INT_MAX ||
         shape->ldw > INT_MAX || shape->ldy > INT_MAX)
         return starlin__error(STARLIN_ERR_INVALID,
                               "CBLAS counts in int: m, n, k and leading dimensions at most %d", INT_MAX);
-    if (!is_half(shape->dtype))
+    if (!starlin__dtype_is_half(shape->dtype))
         return STARLIN_SUCCESS;
-    x_count = (size_t)(min64(shape->m, BLOCK_ROWS) * shape->k);
-    w_count = (size_t)(min64(shape->n, BLOCK_COLUMNS) * shape->k);
-    y_count = (size_t)(min64(shape->m, BLOCK_ROWS) * min64(shape->n, BLOCK_COLUMNS));
-    if (x_count <= compute->x_count && w_count <= compute->w_count && y_count <= compute->y_count)
+    x_count = max_size(compute->x_count, (size_t)(min64(shape->m, BLOCK_ROWS) * shape->k));
+    w_count = max_size(compute->w_count, (size_t)(min64(shape->n, BLOCK_COLUMNS) * shape->k));
+    y_count = max_size(compute->y_count,
+                       (size_t)(min64(shape->m, BLOCK_ROWS) * min64(shape->n, BLOCK_COLUMNS)));
+    if (x_count == compute->x_count && w_count == compute->w_count && y_count == compute->y_count)
         return STARLIN_SUCCESS;
-    x_count = max_size(x_count, compute->x_count);
-    w_count = max_size(w_count, compute->w_count);
-    y_count = max_size(y_count, compute->y_count);
-    workspaces_free(compute);
-    for (unsigned i = 0; i < compute->nworkers; i++) {
-        workspace_t *workspace = &compute->workspaces[i];
-        workspace->x = starlin__alloc(x_count * sizeof(float) + 1);
-        workspace->w = starlin__alloc(w_count * sizeof(float) + 1);
-        workspace->y = starlin__alloc(y_count * sizeof(float) + 1);
-        if (workspace->x == NULL || workspace->w == NULL || workspace->y == NULL) {
-            workspaces_free(compute);
-            return starlin__error(STARLIN_ERR_NO_MEMORY, "workspace of worker %u: %zu bytes", i,
-                                  (x_count + w_count + y_count) * sizeof(float));
-        }
-    }
+    workspaces = workspaces_create(compute->nworkers, x_count, w_count, y_count);
+    if (workspaces == NULL)
+        return starlin__error(STARLIN_ERR_NO_MEMORY, "workspaces of %u workers: %zu bytes each",
+                              compute->nworkers, (x_count + w_count + y_count) * sizeof(float));
+    workspaces_free(compute->workspaces, compute->nworkers);
+    compute->workspaces = workspaces;
     compute->x_count = x_count;
     compute->w_count = w_count;
     compute->y_count = y_count;
@@ -199,7 +197,7 @@ static starlin_status_t cblas_cast(starlin__compute_t *compute, unsigned worker,
     (void)worker;
     if (cast->src_dtype == cast->dtype)
         memcpy(cast->dst, cast->src, cast->count * starlin_dtype_nbytes(cast->dtype));
-    else if (cast->src_dtype == STARLIN_F32 && is_half(cast->dtype))
+    else if (cast->src_dtype == STARLIN_F32 && starlin__dtype_is_half(cast->dtype))
         starlin__f32_to_half(cast->dtype, cast->src, cast->dst, cast->count);
     else
         return starlin__error(STARLIN_ERR_INVALID, "cast from %s to %s", starlin_dtype_name(cast->src_dtype),
