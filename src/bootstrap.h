@@ -48,8 +48,10 @@ struct starlin__bootstrap {
 starlin_status_t starlin__bootstrap_self_create(starlin__bootstrap_t **bootstrap_p);
 
 /* Duplicates the communicator. ERR_INVALID: MPI is not initialised, or its thread level is below
- * MPI_THREAD_MULTIPLE (the text says how to ask for it). ERR_UNSUPPORTED in a build without MPI. */
-starlin_status_t starlin__bootstrap_mpi_create(int mpi_comm, starlin__bootstrap_t **bootstrap_p);
+ * MPI_THREAD_MULTIPLE (the text says how to ask for it). ERR_TIMEOUT: not every rank came. ERR_UNSUPPORTED
+ * in a build without MPI. Collective; blocks. */
+starlin_status_t starlin__bootstrap_mpi_create(int mpi_comm, unsigned timeout_ms,
+                                               starlin__bootstrap_t **bootstrap_p);
 
 /* Finds local_rank and local_size with one exchange of host names. */
 starlin_status_t starlin__bootstrap_locate(starlin__bootstrap_t *bootstrap, unsigned timeout_ms);

@@ -5,10 +5,11 @@
  * acknowledgements before it takes part in that task's collective; so nobody completes the collective
  * without knowing of the failure, and steady state needs no exchange at all. */
 #define _POSIX_C_SOURCE 200809L
+#include "bootstrap_mpi.h"
 #include "bootstrap.h"
 
 #include <limits.h>
-#include <mpi.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,7 +22,8 @@ typedef struct bootstrap_mpi {
     starlin__notice_t incoming;
     MPI_Request *sends; /* one per peer, for notify */
     MPI_Request *acks;
-    bool abandoned; /* an exchange timed out: requests are in flight, nothing may be freed */
+    atomic_bool
+        abandoned; /* by either thread: an exchange timed out: requests are in flight, nothing may be freed */
     char *abandoned_buffer;
     struct bootstrap_mpi *next; /* in the list of those that outlive their context */
 } bootstrap_mpi_t;
@@ -29,7 +31,7 @@ typedef struct bootstrap_mpi {
 /* MPI may still write to their memory until it is finalized. Under the context's claim of the process. */
 static bootstrap_mpi_t *abandoned_bootstraps;
 
-static starlin_status_t translate(int ret, const char *call)
+starlin_status_t starlin__mpi_status(int ret, const char *call)
 {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
@@ -43,6 +45,48 @@ static starlin_status_t translate(int ret, const char *call)
 static void nap(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+/* MPI may still write the new handle after a time-out: then its place is kept. */
+typedef struct pending_dup {
+    MPI_Comm comm;
+    MPI_Request request;
+    struct pending_dup *next;
+} pending_dup_t;
+
+static pending_dup_t *abandoned_dups;
+
+starlin_status_t starlin__mpi_dup(int mpi_comm, unsigned timeout_ms, MPI_Comm *comm_p)
+{
+    double deadline_us = starlin__now_us() + 1e3 * timeout_ms;
+    pending_dup_t *dup = starlin__alloc(sizeof *dup);
+    starlin_status_t status;
+    int done = 0;
+
+    if (dup == NULL)
+        return starlin__error(STARLIN_ERR_NO_MEMORY, "communicator");
+    status = starlin__mpi_status(MPI_Comm_idup(MPI_Comm_f2c(mpi_comm), &dup->comm, &dup->request),
+                                 "MPI_Comm_idup");
+    while (status == STARLIN_SUCCESS && !done) {
+        status = starlin__mpi_status(MPI_Test(&dup->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done || status != STARLIN_SUCCESS)
+            break;
+        if (starlin__now_us() > deadline_us) {
+            dup->next = abandoned_dups;
+            abandoned_dups = dup;
+            return starlin__error(STARLIN_ERR_TIMEOUT,
+                                  "waited %u ms for every rank to open its context "
+                                  "(STARLIN_TIMEOUT_MS sets the limit)",
+                                  timeout_ms);
+        }
+        nap();
+    }
+    if (status == STARLIN_SUCCESS) {
+        MPI_Comm_set_errhandler(dup->comm, MPI_ERRORS_RETURN);
+        *comm_p = dup->comm;
+    }
+    starlin__free(dup);
+    return status;
 }
 
 /* The buffers are the bootstrap's: after a time-out MPI may still write to them, so they are left alone. */
@@ -65,11 +109,11 @@ static starlin_status_t mpi_allgather(starlin__bootstrap_t *base, const void *mi
     if (buffer == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "an exchange of %zu bytes", total);
     memcpy(buffer + total, mine, nbytes);
-    status = translate(MPI_Iallgather(buffer + total, (int)nbytes, MPI_BYTE, buffer, (int)nbytes, MPI_BYTE,
-                                      bootstrap->comm, &request),
-                       "MPI_Iallgather");
+    status = starlin__mpi_status(MPI_Iallgather(buffer + total, (int)nbytes, MPI_BYTE, buffer, (int)nbytes,
+                                                MPI_BYTE, bootstrap->comm, &request),
+                                 "MPI_Iallgather");
     while (status == STARLIN_SUCCESS && !done) {
-        status = translate(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        status = starlin__mpi_status(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
         if (done || status != STARLIN_SUCCESS)
             break;
         if (starlin__now_us() > deadline_us) {
@@ -91,9 +135,9 @@ static starlin_status_t mpi_allgather(starlin__bootstrap_t *base, const void *mi
 
 static starlin_status_t post_receive(bootstrap_mpi_t *bootstrap)
 {
-    return translate(MPI_Irecv(&bootstrap->incoming, (int)sizeof bootstrap->incoming, MPI_BYTE,
-                               MPI_ANY_SOURCE, TAG_NOTICE, bootstrap->comm, &bootstrap->receive),
-                     "MPI_Irecv");
+    return starlin__mpi_status(MPI_Irecv(&bootstrap->incoming, (int)sizeof bootstrap->incoming, MPI_BYTE,
+                                         MPI_ANY_SOURCE, TAG_NOTICE, bootstrap->comm, &bootstrap->receive),
+                               "MPI_Irecv");
 }
 
 static starlin_status_t mpi_poll(starlin__bootstrap_t *base,
@@ -104,12 +148,12 @@ static starlin_status_t mpi_poll(starlin__bootstrap_t *base,
     int done = 0;
 
     for (;;) {
-        STARLIN__FORWARD(translate(MPI_Test(&bootstrap->receive, &done, &from), "MPI_Test"));
+        STARLIN__FORWARD(starlin__mpi_status(MPI_Test(&bootstrap->receive, &done, &from), "MPI_Test"));
         if (!done)
             return STARLIN_SUCCESS;
         received(arg, &bootstrap->incoming);
-        STARLIN__FORWARD(
-            translate(MPI_Send(NULL, 0, MPI_BYTE, from.MPI_SOURCE, TAG_ACK, bootstrap->comm), "MPI_Send"));
+        STARLIN__FORWARD(starlin__mpi_status(
+            MPI_Send(NULL, 0, MPI_BYTE, from.MPI_SOURCE, TAG_ACK, bootstrap->comm), "MPI_Send"));
         STARLIN__FORWARD(post_receive(bootstrap));
     }
 }
@@ -125,17 +169,18 @@ static starlin_status_t mpi_notify(starlin__bootstrap_t *base, const starlin__no
     for (int peer = 0; peer < base->nranks; peer++) {
         if (peer == base->rank)
             continue;
+        STARLIN__FORWARD(starlin__mpi_status(
+            MPI_Irecv(NULL, 0, MPI_BYTE, peer, TAG_ACK, bootstrap->comm, &bootstrap->acks[npeers]),
+            "MPI_Irecv"));
         STARLIN__FORWARD(
-            translate(MPI_Irecv(NULL, 0, MPI_BYTE, peer, TAG_ACK, bootstrap->comm, &bootstrap->acks[npeers]),
-                      "MPI_Irecv"));
-        STARLIN__FORWARD(translate(MPI_Isend(notice, (int)sizeof *notice, MPI_BYTE, peer, TAG_NOTICE,
-                                             bootstrap->comm, &bootstrap->sends[npeers]),
-                                   "MPI_Isend"));
+            starlin__mpi_status(MPI_Isend(notice, (int)sizeof *notice, MPI_BYTE, peer, TAG_NOTICE,
+                                          bootstrap->comm, &bootstrap->sends[npeers]),
+                                "MPI_Isend"));
         npeers++;
     }
     while (!done) {
-        STARLIN__FORWARD(
-            translate(MPI_Testall(npeers, bootstrap->acks, &done, MPI_STATUSES_IGNORE), "MPI_Testall"));
+        STARLIN__FORWARD(starlin__mpi_status(MPI_Testall(npeers, bootstrap->acks, &done, MPI_STATUSES_IGNORE),
+                                             "MPI_Testall"));
         /* two ranks may fail at the same time: answer while waiting */
         STARLIN__FORWARD(mpi_poll(base, received, arg));
         if (!done && starlin__now_us() > deadline_us) {
@@ -147,7 +192,7 @@ static starlin_status_t mpi_notify(starlin__bootstrap_t *base, const starlin__no
         if (!done)
             nap();
     }
-    return translate(MPI_Waitall(npeers, bootstrap->sends, MPI_STATUSES_IGNORE), "MPI_Waitall");
+    return starlin__mpi_status(MPI_Waitall(npeers, bootstrap->sends, MPI_STATUSES_IGNORE), "MPI_Waitall");
 }
 
 static void mpi_destroy(starlin__bootstrap_t *base)
@@ -200,41 +245,43 @@ static starlin_status_t check_mpi(void)
     return STARLIN_SUCCESS;
 }
 
-starlin_status_t starlin__bootstrap_mpi_create(int mpi_comm, starlin__bootstrap_t **bootstrap_p)
+starlin_status_t starlin__bootstrap_mpi_create(int mpi_comm, unsigned timeout_ms,
+                                               starlin__bootstrap_t **bootstrap_p)
 {
     bootstrap_mpi_t *bootstrap;
+    MPI_Comm comm = MPI_COMM_NULL;
     starlin_status_t status;
 
     STARLIN__FORWARD(check_mpi());
+    STARLIN__FORWARD(starlin__mpi_dup(mpi_comm, timeout_ms, &comm));
     bootstrap = starlin__alloc(sizeof *bootstrap);
-    if (bootstrap == NULL)
-        return starlin__error(STARLIN_ERR_NO_MEMORY, "bootstrap");
+    if (bootstrap == NULL) {
+        status = starlin__error(STARLIN_ERR_NO_MEMORY, "bootstrap");
+        goto free_comm;
+    }
     bootstrap->base.ops = &bootstrap_mpi_ops;
     bootstrap->base.has_mpi = true;
     bootstrap->base.mpi_comm = mpi_comm;
-    status = translate(MPI_Comm_dup(MPI_Comm_f2c(mpi_comm), &bootstrap->comm), "MPI_Comm_dup");
-    if (status != STARLIN_SUCCESS)
-        goto free_bootstrap;
-    MPI_Comm_set_errhandler(bootstrap->comm, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(bootstrap->comm, &bootstrap->base.rank);
-    MPI_Comm_size(bootstrap->comm, &bootstrap->base.nranks);
+    bootstrap->comm = comm;
+    MPI_Comm_rank(comm, &bootstrap->base.rank);
+    MPI_Comm_size(comm, &bootstrap->base.nranks);
     bootstrap->sends = starlin__alloc((size_t)bootstrap->base.nranks * sizeof *bootstrap->sends);
     bootstrap->acks = starlin__alloc((size_t)bootstrap->base.nranks * sizeof *bootstrap->acks);
     if (bootstrap->sends == NULL || bootstrap->acks == NULL) {
         status = starlin__error(STARLIN_ERR_NO_MEMORY, "bootstrap of %d ranks", bootstrap->base.nranks);
-        goto free_arrays;
+        goto free_bootstrap;
     }
     status = post_receive(bootstrap);
     if (status != STARLIN_SUCCESS)
-        goto free_arrays;
+        goto free_bootstrap;
     *bootstrap_p = &bootstrap->base;
     return STARLIN_SUCCESS;
 
-free_arrays:
+free_bootstrap:
     starlin__free(bootstrap->sends);
     starlin__free(bootstrap->acks);
-    MPI_Comm_free(&bootstrap->comm);
-free_bootstrap:
     starlin__free(bootstrap);
+free_comm:
+    MPI_Comm_free(&comm);
     return status;
 }

@@ -22,7 +22,8 @@ static starlin_context_t *current;
 static starlin_status_t open_ranks(starlin_context_t *context, const starlin_context_options_t *options)
 {
     if (options != NULL && options->use_mpi)
-        STARLIN__FORWARD(starlin__bootstrap_mpi_create(options->mpi_comm, &context->bootstrap));
+        STARLIN__FORWARD(starlin__bootstrap_mpi_create(options->mpi_comm, context->config.timeout_ms,
+                                                       &context->bootstrap));
     else
         STARLIN__FORWARD(starlin__bootstrap_self_create(&context->bootstrap));
     return starlin__bootstrap_locate(context->bootstrap, context->config.timeout_ms);

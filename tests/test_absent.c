@@ -15,6 +15,26 @@ static void check_time(double start_us)
     CHECK_CONTAINS(starlin_last_error(), "1000 ms");
 }
 
+/* Absent from the start. The others' request stays behind, so it gets a communicator of its own. */
+static void test_start(void)
+{
+    starlin_context_options_t options = STARLIN_CONTEXT_OPTIONS_INIT;
+    starlin_context_t *context = NULL;
+    double start_us;
+    MPI_Comm apart;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &apart);
+    options.use_mpi = true;
+    options.mpi_comm = (int)MPI_Comm_c2f(apart);
+    options.timeout_ms = TIMEOUT_MS;
+    start_us = starlin__now_us();
+    if (world_rank != 0) {
+        CHECK_STATUS(starlin_context_create(&options, &context), STARLIN_ERR_TIMEOUT);
+        check_time(start_us);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* Absent from an exchange: nothing of the linear has been compared. */
 static void test_exchange(void)
 {
@@ -72,5 +92,6 @@ int main(int argc, char **argv)
     if (linear.context != NULL)
         linear_check(&linear);
     CHECK_STATUS(starlin_context_destroy(linear.context), STARLIN_SUCCESS);
+    test_start();
     return world_end();
 }

@@ -137,7 +137,8 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return 77;
     }
-    CHECK_STATUS(starlin__bootstrap_mpi_create(MPI_Comm_c2f(MPI_COMM_WORLD), &bootstrap), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin__bootstrap_mpi_create(MPI_Comm_c2f(MPI_COMM_WORLD), 60000, &bootstrap),
+                 STARLIN_SUCCESS);
     CHECK_STATUS(starlin__bootstrap_locate(bootstrap, 60000), STARLIN_SUCCESS);
     starlin__device_t *device = NULL;
     unsigned index = (unsigned)bootstrap->local_rank % count;

@@ -4,10 +4,10 @@
 #include "comm.h"
 
 #include <limits.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../bootstrap_mpi.h"
 #include "../compute/compute.h"
 
 typedef struct starlin__comm_mpi {
@@ -19,17 +19,6 @@ typedef struct starlin__comm_mpi {
 } comm_mpi_t;
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(((starlin__allreduce_t *)0)->opaque), "room for a request");
-
-static starlin_status_t translate(int ret, const char *call)
-{
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-
-    if (ret == MPI_SUCCESS)
-        return STARLIN_SUCCESS;
-    MPI_Error_string(ret, text, &length);
-    return starlin__error(STARLIN_ERR_COMM, "%s: %s", call, text);
-}
 
 static void sum_f16(void *in, void *inout, int *count, MPI_Datatype *type)
 {
@@ -76,23 +65,22 @@ static void mpi_destroy(starlin__comm_t *base)
 static starlin_status_t mpi_create(const starlin__comm_setup_t *setup, starlin__comm_t **comm_p)
 {
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    MPI_Comm dup = MPI_COMM_NULL;
     int length;
-    comm_mpi_t *comm;
     starlin_status_t status;
+    comm_mpi_t *comm;
 
     if (!setup->bootstrap->has_mpi)
         return starlin__error(
             STARLIN_ERR_INVALID,
             "communicator mpi needs a context made from an MPI communicator (starlin_mpi.h)");
+    STARLIN__FORWARD(starlin__mpi_dup(setup->bootstrap->mpi_comm, setup->config->timeout_ms, &dup));
     comm = starlin__alloc(sizeof *comm);
-    if (comm == NULL)
+    if (comm == NULL) {
+        MPI_Comm_free(&dup);
         return starlin__error(STARLIN_ERR_NO_MEMORY, "communicator mpi");
-    status = translate(MPI_Comm_dup(MPI_Comm_f2c(setup->bootstrap->mpi_comm), &comm->comm), "MPI_Comm_dup");
-    if (status != STARLIN_SUCCESS) {
-        starlin__free(comm);
-        return status;
     }
-    MPI_Comm_set_errhandler(comm->comm, MPI_ERRORS_RETURN);
+    comm->comm = dup;
     comm->type[STARLIN_F32] = MPI_FLOAT;
     comm->type[STARLIN_F64] = MPI_DOUBLE;
     comm->type[STARLIN_F16] = comm->type[STARLIN_BF16] = MPI_UINT16_T;
@@ -105,9 +93,9 @@ static starlin_status_t mpi_create(const starlin__comm_setup_t *setup, starlin__
         snprintf(comm->base.version, sizeof comm->base.version, "%.*s", (int)strcspn(library, ",\n"),
                  library);
     comm->base.uses_core = true;
-    status = translate(MPI_Op_create(sum_f16, 1, &comm->op[STARLIN_F16]), "MPI_Op_create");
+    status = starlin__mpi_status(MPI_Op_create(sum_f16, 1, &comm->op[STARLIN_F16]), "MPI_Op_create");
     if (status == STARLIN_SUCCESS)
-        status = translate(MPI_Op_create(sum_bf16, 1, &comm->op[STARLIN_BF16]), "MPI_Op_create");
+        status = starlin__mpi_status(MPI_Op_create(sum_bf16, 1, &comm->op[STARLIN_BF16]), "MPI_Op_create");
     if (status != STARLIN_SUCCESS) {
         mpi_destroy(&comm->base);
         return status;
@@ -124,10 +112,10 @@ static starlin_status_t mpi_start(starlin__comm_t *base, starlin__allreduce_t *r
     if (request->count > INT_MAX)
         return starlin__error(STARLIN_ERR_INVALID, "a collective of %zu elements: MPI counts at most %d",
                               request->count, INT_MAX);
-    STARLIN__FORWARD(
-        translate(MPI_Iallreduce(MPI_IN_PLACE, request->buffer, (int)request->count,
-                                 comm->type[request->dtype], comm->op[request->dtype], comm->comm, handle),
-                  "MPI_Iallreduce"));
+    STARLIN__FORWARD(starlin__mpi_status(MPI_Iallreduce(MPI_IN_PLACE, request->buffer, (int)request->count,
+                                                        comm->type[request->dtype], comm->op[request->dtype],
+                                                        comm->comm, handle),
+                                         "MPI_Iallreduce"));
     comm->inflight++;
     return STARLIN_SUCCESS;
 }
@@ -138,7 +126,7 @@ static starlin_status_t mpi_test(starlin__comm_t *base, starlin__allreduce_t *re
     int done = 0;
 
     STARLIN__FORWARD(
-        translate(MPI_Test((MPI_Request *)&request->opaque, &done, MPI_STATUS_IGNORE), "MPI_Test"));
+        starlin__mpi_status(MPI_Test((MPI_Request *)&request->opaque, &done, MPI_STATUS_IGNORE), "MPI_Test"));
     if (done)
         comm->inflight--;
     *done_p = done != 0;
