@@ -61,10 +61,12 @@ static starlin_status_t allreduce_once(calibration_t *calibration)
         if (done)
             return STARLIN_SUCCESS;
         if (starlin__now_us() > deadline_us)
-            return starlin__error(STARLIN_ERR_TIMEOUT,
-                                  "a collective took longer than %u ms while it was measured",
-                                  context->config.timeout_ms);
+            break;
     }
+    if (comm->ops->abort != NULL)
+        comm->ops->abort(comm);
+    return starlin__error(STARLIN_ERR_TIMEOUT, "a collective took longer than %u ms while it was measured",
+                          context->config.timeout_ms);
 }
 
 static int compare_times(const void *a, const void *b)

@@ -3,8 +3,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "matrix.h"
 
-#include <starpu.h>
-
 static size_t data_nbytes(const starlin_matrix_t *matrix)
 {
     return (size_t)(matrix->rows * matrix->ld) * starlin_dtype_nbytes(matrix->dtype);
@@ -23,15 +21,14 @@ void starlin__matrix_memory_free(starlin_matrix_t *matrix)
     else if (matrix->space == STARLIN__DEVICE)
         context->device->ops->free(context->device, matrix->data);
     else
-        starlin__free(matrix->data);
+        starlin__comm_host_free(context->comm, matrix->data);
 }
 
 starlin_status_t starlin__matrix_memory_create(starlin_matrix_t *matrix, bool is_chunked)
 {
     starlin_context_t *context = matrix->context;
-    size_t nbytes = data_nbytes(matrix);
-
     const starlin__comm_ops_t *comm_ops = context->comm->ops;
+    size_t nbytes = data_nbytes(matrix);
 
     if (context->device != NULL) {
         matrix->space = STARLIN__DEVICE;
@@ -104,21 +101,17 @@ starlin_status_t starlin__matrix_register(starlin_matrix_t *matrix)
 {
     starlin_context_t *context = matrix->context;
     starlin__bootstrap_t *bootstrap = context->bootstrap;
-    int32_t able = matrix->comm_memory && matrix->registration == NULL;
+    int32_t able = matrix->comm_memory && matrix->registration == NULL, *all;
+    starlin_status_t status;
 
     if (context->comm->ops->buffer_register == NULL)
         return STARLIN_SUCCESS;
     /* a rank that registers waits for its peers, whose device may wait for a collective of this rank */
-    starpu_do_schedule(); /* a policy may hold tasks back until it hears that no more will come */
-    pthread_mutex_lock(&context->lock);
-    while (context->inflight > 0)
-        pthread_cond_wait(&context->idle, &context->lock);
-    pthread_mutex_unlock(&context->lock);
-    int32_t *all = starlin__alloc((size_t)bootstrap->nranks * sizeof *all);
+    starlin__context_drain(context);
+    all = starlin__alloc((size_t)bootstrap->nranks * sizeof *all);
     if (all == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "registration of a matrix");
-    starlin_status_t status =
-        bootstrap->ops->allgather(bootstrap, &able, sizeof able, all, context->config.timeout_ms);
+    status = bootstrap->ops->allgather(bootstrap, &able, sizeof able, all, context->config.timeout_ms);
     for (int i = 0; i < bootstrap->nranks && status == STARLIN_SUCCESS; i++)
         able = able && all[i];
     starlin__free(all);

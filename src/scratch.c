@@ -61,7 +61,7 @@ static void operand_free(starlin_context_t *context, const void *memory)
     if (context->device != NULL && operand != NULL)
         context->device->ops->free(context->device, operand);
     else if (context->device == NULL)
-        starlin__free(operand);
+        starlin__comm_host_free(context->comm, operand);
 }
 
 /* A pattern from the host, then copies of what is there already. */

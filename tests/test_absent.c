@@ -81,12 +81,42 @@ static void test_collective(void)
                  world_rank != 0 ? STARLIN_ERR_TIMEOUT : STARLIN_SUCCESS);
 }
 
+/* A peer that comes late completes the sums that this rank has given up: where they were, in memory of the
+ * library that the application has no more use for. AddressSanitizer sees whether it is there. */
+static void test_late_peer(void)
+{
+    linear_t linear = {
+        .context = world_context(TIMEOUT_MS), .m = 8, .n = 5, .k = 9, .dtype = STARLIN_BF16, .count = 4};
+    starlin_matrix_layout_t layout = {.cols = 5, .dtype = STARLIN_BF16};
+    starlin_status_t status = STARLIN_SUCCESS;
+
+    CHECK_STATUS(linear_open(&linear), STARLIN_SUCCESS);
+    starlin_matrix_destroy(linear.y);
+    CHECK_STATUS(starlin_matrix_create(linear.context, linear.rows, &layout, &linear.y), STARLIN_SUCCESS);
+    CHECK_STATUS(linear_submit(&linear), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin_context_wait(linear.context), STARLIN_SUCCESS);
+    if (world_rank != 0) {
+        CHECK_STATUS(linear_submit(&linear), STARLIN_SUCCESS);
+        CHECK_STATUS(starlin_context_wait(linear.context), STARLIN_ERR_TIMEOUT);
+        linear_close(&linear);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (world_rank == 0) {
+        CHECK_STATUS(linear_submit(&linear), STARLIN_SUCCESS);
+        status = starlin_context_wait(linear.context);
+        linear_close(&linear);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_STATUS(starlin_context_destroy(linear.context), world_rank != 0 ? STARLIN_ERR_TIMEOUT : status);
+}
+
 int main(int argc, char **argv)
 {
     setenv("STARPU_SILENT", "1", 0);
     world_begin(&argc, &argv);
     test_exchange();
     test_collective();
+    test_late_peer();
     /* a new communicator is unaffected */
     linear_t linear = {.context = world_context(60000), .m = 8, .n = 5, .k = 9, .count = 4};
     if (linear.context != NULL)

@@ -229,7 +229,9 @@ STARLIN_API starlin_status_t starlin_matrix_create(starlin_context_t *context,
 
 /* A matrix over the caller's host memory, which stays the caller's and must outlive the matrix. Between
  * the first operator that uses the matrix and the next wait the caller neither writes nor (for an
- * output) reads it. The output of an operator needs ld = cols. For device memory see starlin_cuda.h. */
+ * output) reads it. The output of an operator needs ld = cols. For device memory see starlin_cuda.h.
+ * After ERR_TIMEOUT or ERR_COMM a peer that comes late may still complete a sum that this rank has given up:
+ * with communicator mpi the caller then keeps an output's memory until MPI_Finalize. */
 STARLIN_API starlin_status_t starlin_matrix_wrap(starlin_context_t *context,
                                                  const starlin_chunking_t *chunking, void *data,
                                                  const starlin_matrix_layout_t *layout,

@@ -83,3 +83,9 @@ void starlin__comm_destroy(starlin__comm_t *comm)
     if (comm != NULL)
         comm->ops->destroy(comm);
 }
+
+void starlin__comm_host_free(const starlin__comm_t *comm, void *memory)
+{
+    if (!comm->given_up)
+        starlin__free(memory);
+}

@@ -68,6 +68,8 @@ struct starlin__comm {
     starlin__device_t *device; /* NULL for host buffers */
     int nranks;                /* ranks that are summed over, virtual ones included */
     char version[64];          /* of the library behind it; "" where there is none */
+    bool given_up;             /* host: collectives that never ended may write to their buffers until the
+                                  process ends */
     bool uses_core;            /* progress costs CPU time (the planner then expects no free overlap) */
 };
 
@@ -85,5 +87,8 @@ starlin_status_t starlin__comm_check(const char *request);
  * for a name that is not built lists those that are. */
 starlin_status_t starlin__comm_create(starlin__comm_setup_t *setup, starlin__comm_t **comm_p);
 void starlin__comm_destroy(starlin__comm_t *comm); /* NULL does nothing */
+
+/* starlin__free() for memory that collectives may have summed in: kept where one was given up. */
+void starlin__comm_host_free(const starlin__comm_t *comm, void *memory);
 
 #endif

@@ -133,6 +133,12 @@ static starlin_status_t mpi_test(starlin__comm_t *base, starlin__allreduce_t *re
     return STARLIN_SUCCESS;
 }
 
+/* MPI cannot cancel a collective: a peer that comes late completes it, in our buffer. */
+static void mpi_abort(starlin__comm_t *base)
+{
+    base->given_up = ((comm_mpi_t *)base)->inflight > 0;
+}
+
 const starlin__comm_ops_t starlin__comm_mpi_ops = {
     .name = "mpi",
     .usable = mpi_usable,
@@ -140,4 +146,5 @@ const starlin__comm_ops_t starlin__comm_mpi_ops = {
     .destroy = mpi_destroy,
     .allreduce_start = mpi_start,
     .allreduce_test = mpi_test,
+    .abort = mpi_abort,
 };
