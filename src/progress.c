@@ -136,11 +136,6 @@ static void start_ready(starlin__progress_t *progress)
     }
 }
 
-static bool timed_out(const starlin__progress_t *progress, const starlin__work_t *work)
-{
-    return starlin__now_us() - work->start_us > 1e3 * progress->setup.timeout_ms;
-}
-
 /* Is the started work over? Failures count as over. */
 static bool is_over(starlin__progress_t *progress, starlin__work_t *work)
 {
@@ -152,7 +147,7 @@ static bool is_over(starlin__progress_t *progress, starlin__work_t *work)
     status = progress->setup.comm->ops->allreduce_test(progress->setup.comm, &work->request, &done);
     if (status != STARLIN_SUCCESS) {
         break_down(progress, work->sequence, status, starlin_last_error());
-    } else if (!done && timed_out(progress, work)) {
+    } else if (!done && starlin__now_us() > starlin__work_deadline_us(progress, work)) {
         char text[160];
         snprintf(text, sizeof text,
                  "a collective did not complete within %u ms (STARLIN_TIMEOUT_MS sets the limit)",

@@ -32,4 +32,11 @@ struct starlin__progress {
 /* One round: starts what can start, tests what runs. With `round` held. True if a work ended. */
 bool starlin__progress_round(starlin__progress_t *progress);
 
+/* When a started work has taken too long. */
+static inline double starlin__work_deadline_us(const starlin__progress_t *progress,
+                                               const starlin__work_t *work)
+{
+    return work->start_us + 1e3 * progress->setup.timeout_ms;
+}
+
 #endif

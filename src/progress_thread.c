@@ -17,7 +17,7 @@ static const double notice_pause_us = 1000.0;
 static double next_look_us(const starlin__progress_t *progress)
 {
     const starlin__comm_ops_t *ops = progress->setup.comm->ops;
-    double now_us = starlin__now_us(), wake_us;
+    double now_us = starlin__now_us(), wake_us, deadline_us;
 
     if (progress->watches != NULL)
         return now_us;
@@ -27,8 +27,9 @@ static double next_look_us(const starlin__progress_t *progress)
     if (progress->running != NULL) {
         wake_us =
             ops->wake_us != NULL ? ops->wake_us(progress->setup.comm, &progress->running->request) : 0.0;
+        deadline_us = starlin__work_deadline_us(progress, progress->running);
         if (wake_us > now_us)
-            return wake_us;
+            return wake_us < deadline_us ? wake_us : deadline_us;
         return progress->setup.has_core ? now_us : now_us + shared_pause_us;
     }
     if (progress->head != NULL && progress->setup.bootstrap->nranks > 1)
