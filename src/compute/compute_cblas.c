@@ -18,6 +18,7 @@ typedef struct workspace {
 typedef struct compute_cblas {
     starlin__compute_t base;
     unsigned nworkers;
+    int nthreads_before;              /* of the process's BLAS, which the application may use as well */
     size_t x_count, w_count, y_count; /* elements of each worker's buffers */
     workspace_t *workspaces;          /* by worker; NULL until a half-precision gemm is prepared */
 } compute_cblas_t;
@@ -31,12 +32,17 @@ static bool cblas_usable(char *why, size_t whysize)
 
 /* CBLAS itself has no call for this; OpenBLAS has, other libraries follow OMP_NUM_THREADS. */
 __attribute__((weak)) void openblas_set_num_threads(int nthreads);
+__attribute__((weak)) int openblas_get_num_threads(void);
 __attribute__((weak)) char *openblas_get_config(void);
 
-static void blas_set_threads(int nthreads)
+/* The number before; 0 if not known. */
+static int blas_set_threads(int nthreads)
 {
-    if (openblas_set_num_threads != NULL)
+    int before = openblas_get_num_threads != NULL ? openblas_get_num_threads() : 0;
+
+    if (openblas_set_num_threads != NULL && nthreads > 0)
         openblas_set_num_threads(nthreads);
+    return before;
 }
 
 static starlin_status_t cblas_create(starlin__device_t *device, unsigned nworkers, unsigned nthreads,
@@ -51,7 +57,7 @@ static starlin_status_t cblas_create(starlin__device_t *device, unsigned nworker
     compute->nworkers = nworkers;
     if (openblas_get_config != NULL)
         snprintf(compute->base.version, sizeof compute->base.version, "%.63s", openblas_get_config());
-    blas_set_threads((int)nthreads);
+    compute->nthreads_before = blas_set_threads((int)nthreads);
     *compute_p = &compute->base;
     return STARLIN_SUCCESS;
 }
@@ -69,6 +75,7 @@ static void workspaces_free(workspace_t *workspaces, unsigned nworkers)
 static void cblas_destroy(starlin__compute_t *base)
 {
     compute_cblas_t *compute = (compute_cblas_t *)base;
+    (void)blas_set_threads(compute->nthreads_before);
     workspaces_free(compute->workspaces, compute->nworkers);
     starlin__free(compute);
 }
@@ -115,8 +122,8 @@ static starlin_status_t cblas_prepare(starlin__compute_t *base, const starlin__g
         return STARLIN_SUCCESS;
     x_count = max_size(compute->x_count, (size_t)(min64(shape->m, BLOCK_ROWS) * shape->k));
     w_count = max_size(compute->w_count, (size_t)(min64(shape->n, BLOCK_COLUMNS) * shape->k));
-    y_count = max_size(compute->y_count,
-                       (size_t)(min64(shape->m, BLOCK_ROWS) * min64(shape->n, BLOCK_COLUMNS)));
+    y_count =
+        max_size(compute->y_count, (size_t)(min64(shape->m, BLOCK_ROWS) * min64(shape->n, BLOCK_COLUMNS)));
     if (x_count == compute->x_count && w_count == compute->w_count && y_count == compute->y_count)
         return STARLIN_SUCCESS;
     workspaces = workspaces_create(compute->nworkers, x_count, w_count, y_count);
