@@ -104,7 +104,9 @@ static starlin_status_t open_comm(starlin_context_t *context)
                                    .parameters = ""};
     starlin__progress_setup_t progress = {.bootstrap = context->bootstrap,
                                           .timeout_ms = context->config.timeout_ms,
-                                          .has_core = context->share.comm_has_core && context->config.bind,
+                                          /* an application's StarPU keeps no core free for it */
+                                          .has_core =
+                                              context->share.comm_has_core && context->caller_binding != NULL,
                                           .attach = attach_progress,
                                           .failed = progress_failed,
                                           .arg = context};
