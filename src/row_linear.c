@@ -147,6 +147,7 @@ static starlin_status_t choose_sum(const starlin_context_t *context, starlin_mat
         return STARLIN_SUCCESS;
     }
     if (y->partial != NULL && y->partial->dtype != dtype) {
+        (void)starlin__matrix_wait_launched(y); /* it has no count of operators of its own */
         starlin_matrix_destroy(y->partial);
         y->partial = NULL;
     }
