@@ -90,10 +90,33 @@ static void progress_failed(void *arg, const starlin__notice_t *notice)
     starlin__context_fail(arg, notice);
 }
 
+/* StarPU may still call a hook that has just been taken back, so what it leads to is behind a lock. */
+static pthread_rwlock_t lent_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+static starlin__progress_t *lent;
+
 /* A worker without a task lends its time. Returns whether it may sleep instead. */
-static unsigned worker_idles(void *progress)
+static unsigned worker_idles(void *arg)
 {
-    return !starlin__progress_advance(progress);
+    bool advances;
+
+    (void)arg;
+    if (pthread_rwlock_tryrdlock(&lent_lock) != 0)
+        return 1;
+    advances = lent != NULL && starlin__progress_advance(lent);
+    pthread_rwlock_unlock(&lent_lock);
+    return !advances;
+}
+
+/* Lends the workers' idle time to an engine; NULL: to none. */
+static void lend(starlin_context_t *context, starlin__progress_t *progress)
+{
+    pthread_rwlock_wrlock(&lent_lock);
+    lent = progress;
+    pthread_rwlock_unlock(&lent_lock);
+    if (progress != NULL)
+        context->idle_hook = starpu_progression_hook_register(worker_idles, NULL);
+    else if (context->idle_hook >= 0)
+        starpu_progression_hook_deregister(context->idle_hook);
 }
 
 static starlin_status_t open_comm(starlin_context_t *context)
@@ -116,7 +139,7 @@ static starlin_status_t open_comm(starlin_context_t *context)
     progress.comm = context->comm;
     progress.device = context->device;
     STARLIN__FORWARD(starlin__progress_create(&progress, &context->progress));
-    context->idle_hook = starpu_progression_hook_register(worker_idles, context->progress);
+    lend(context, context->progress);
     return STARLIN_SUCCESS;
 }
 
@@ -174,8 +197,8 @@ static void unclaim(const starlin_context_t *context)
 
 static void close_all(starlin_context_t *context)
 {
-    if (context->idle_hook >= 0)
-        starpu_progression_hook_deregister(context->idle_hook);
+    if (context->progress != NULL)
+        lend(context, NULL);
     starlin__progress_destroy(context->progress);
     starlin__comm_destroy(context->comm);
     if (context->compute != NULL)

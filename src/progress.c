@@ -220,21 +220,14 @@ bool starlin__progress_round(starlin__progress_t *progress)
     return ended;
 }
 
-/* False: another round is being gone through, perhaps by this very thread further up. */
-static bool advance(starlin__progress_t *progress)
-{
-    if (pthread_mutex_trylock(&progress->round) != 0)
-        return false;
-    (void)starlin__progress_round(progress);
-    pthread_mutex_unlock(&progress->round);
-    return true;
-}
-
 bool starlin__progress_advance(starlin__progress_t *progress)
 {
     if (progress->setup.has_core || atomic_load_explicit(&progress->active, memory_order_relaxed) == 0)
         return false;
-    (void)advance(progress);
+    if (pthread_mutex_trylock(&progress->round) == 0) {
+        (void)starlin__progress_round(progress);
+        pthread_mutex_unlock(&progress->round);
+    }
     return true;
 }
 
@@ -261,6 +254,8 @@ void starlin__progress_submit(starlin__progress_t *progress, starlin__work_t *wo
 void starlin__progress_ready(starlin__progress_t *progress, starlin__work_t *work,
                              const starlin__notice_t *failure)
 {
+    bool rounds;
+
     work->ready_us = starlin__now_us();
     pthread_mutex_lock(&progress->lock);
     if (failure != NULL) {
@@ -274,13 +269,15 @@ void starlin__progress_ready(starlin__progress_t *progress, starlin__work_t *wor
         work->next = progress->watches;
         progress->watches = work;
     }
-    if (progress->setup.has_core && (work->is_watch || progress->head == work))
+    /* who does not hold the round may not touch the engine any more once it has let go of the lock: the work
+     * could end, and with it the context. A round that is held elsewhere, perhaps by this very thread further
+     * up, may have looked at this work already. */
+    rounds = !progress->setup.has_core && pthread_mutex_trylock(&progress->round) == 0;
+    if (progress->setup.has_core ? work->is_watch || progress->head == work : !rounds)
         pthread_cond_signal(&progress->changed);
     pthread_mutex_unlock(&progress->lock);
-    if (!progress->setup.has_core && !advance(progress)) {
-        /* somebody is in a round and may have looked at this work already */
-        pthread_mutex_lock(&progress->lock);
-        pthread_cond_signal(&progress->changed);
-        pthread_mutex_unlock(&progress->lock);
+    if (rounds) {
+        (void)starlin__progress_round(progress);
+        pthread_mutex_unlock(&progress->round);
     }
 }
