@@ -125,13 +125,12 @@ typedef struct starlin_context_options {
  * Collective; blocks. Must come before the process's first CUDA call when the context starts StarPU.
  * Errors: ERR_INVALID (bad option), ERR_UNSUPPORTED (a backend that was asked for by name is not built or
  * not usable: the text lists what was built), ERR_NO_DEVICE, ERR_RUNTIME, ERR_MISMATCH, ERR_BUSY (a context
- * exists). */
+ * exists), ERR_TIMEOUT (a rank does not come). */
 STARLIN_API starlin_status_t starlin_context_create(const starlin_context_options_t *options,
                                                     starlin_context_t **context_p);
 
-/* Waits for everything submitted and frees the context; stops StarPU if the context started it.
- * Collective; blocks. NULL does nothing. ERR_BUSY: matrices of this context still exist (nothing is freed).
- */
+/* Waits for everything submitted and frees the context; stops StarPU if the context started it. Collective;
+ * blocks. NULL does nothing. ERR_BUSY: matrices of this context still exist (nothing is freed). */
 STARLIN_API starlin_status_t starlin_context_destroy(starlin_context_t *context);
 
 /* Waits until every operator submitted so far is complete on this rank, and returns the first error of
@@ -227,11 +226,10 @@ STARLIN_API starlin_status_t starlin_matrix_create(starlin_context_t *context,
                                                    const starlin_matrix_layout_t *layout,
                                                    starlin_matrix_t **matrix_p);
 
-/* A matrix over the caller's host memory, which stays the caller's and must outlive the matrix. Between
- * the first operator that uses the matrix and the next wait the caller neither writes nor (for an
- * output) reads it. The output of an operator needs ld = cols. For device memory see starlin_cuda.h.
- * After ERR_TIMEOUT or ERR_COMM a peer that comes late may still complete a sum that this rank has given up:
- * with communicator mpi the caller then keeps an output's memory until MPI_Finalize. */
+/* A matrix over the caller's host memory, which stays the caller's and must outlive the matrix; after
+ * ERR_TIMEOUT or ERR_COMM an output's must last until MPI_Finalize, since a late peer may still write to it.
+ * Between the first operator that uses the matrix and the next wait the caller neither writes nor (for an
+ * output) reads it. The output of an operator needs ld = cols. For device memory see starlin_cuda.h. */
 STARLIN_API starlin_status_t starlin_matrix_wrap(starlin_context_t *context,
                                                  const starlin_chunking_t *chunking, void *data,
                                                  const starlin_matrix_layout_t *layout,
