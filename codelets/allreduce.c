@@ -6,18 +6,53 @@
 #include <starpu.h>
 
 #include "operator.h"
+#include "ranges.h"
 
 /* --- start and end, on the progress thread */
+
+static double nbytes_of(const starlin__work_t *work)
+{
+    return (double)work->request.count * (double)starlin_dtype_nbytes(work->request.dtype);
+}
+
+/* On a device, when the collective ran is found out later. */
+static starlin__launch_t *mark_begin(starlin__work_t *work)
+{
+    starlin__chunk_op_t *op = work->owner;
+    starlin__launch_t what = {.span = {.kind = STARLIN__SPAN_ALLREDUCE,
+                                       .lane = STARLIN__LANE_LINK,
+                                       .sequence = op->sequence,
+                                       .chunk = op->chunk,
+                                       .nbytes = nbytes_of(work),
+                                       .rows = op->gemm.m},
+                              .reads = op->sum,
+                              .writes = op->sum};
+    return starlin__activity_begin(op->context->activity, &what, work->request.after);
+}
 
 static void on_start(starlin__work_t *work)
 {
     starlin__chunk_op_t *op = work->owner;
     size_t ld;
 
-    if (op->context->comm->space == STARLIN__DEVICE)
-        return; /* the buffer is the matrix's own memory */
+    starlin__range_begin("allreduce", op->sequence, op->chunk);
+    if (op->context->comm->space == STARLIN__DEVICE) {
+        /* the buffer is the matrix's own memory */
+        op->mark = starlin__timeline_enabled(op->context->timeline) ? mark_begin(work) : NULL;
+        return;
+    }
     work->request.buffer =
         starlin__buffer_data(starpu_data_get_interface_on_node(op->sum_handle, STARPU_MAIN_RAM), &ld);
+}
+
+static void on_launched(starlin__work_t *work)
+{
+    starlin__chunk_op_t *op = work->owner;
+
+    if (op->mark != NULL)
+        starlin__activity_end(op->context->activity, op->mark);
+    op->mark = NULL;
+    starlin__range_end();
 }
 
 static void on_end(starlin__work_t *work)
@@ -25,7 +60,7 @@ static void on_end(starlin__work_t *work)
     starlin__chunk_op_t *op = work->owner;
     starlin_context_t *context = op->context;
 
-    if (starlin__timeline_enabled(context->timeline)) {
+    if (context->comm->space != STARLIN__DEVICE && starlin__timeline_enabled(context->timeline)) {
         starlin__span_t span = {.kind = STARLIN__SPAN_ALLREDUCE,
                                 .lane = STARLIN__LANE_LINK,
                                 .sequence = op->sequence,
@@ -34,8 +69,7 @@ static void on_end(starlin__work_t *work)
                                 .launch_us = work->start_us,
                                 .start_us = work->start_us,
                                 .end_us = work->end_us,
-                                .nbytes = (double)work->request.count *
-                                          (double)starlin_dtype_nbytes(work->request.dtype),
+                                .nbytes = nbytes_of(work),
                                 .rows = op->gemm.m};
         starlin__timeline_add(context->timeline, &span);
     }
@@ -67,7 +101,9 @@ static void describe(starlin__chunk_op_t *op)
     op->collective.sequence = op->sequence;
     op->collective.owner = op;
     op->collective.on_start = on_start;
+    op->collective.on_launched = on_launched;
     op->collective.on_end = on_end;
+    op->mark = NULL;
     op->collective.is_watch = false;
     op->collective.ends_at_launch = false;
     if (op->context->comm->space != STARLIN__DEVICE)

@@ -4,6 +4,7 @@
 #include <starpu.h>
 
 #include "operator.h"
+#include "ranges.h"
 
 /* --- bodies: the argument is the chunk's record; buffers are sum_i (R), y_i (W) */
 
@@ -27,7 +28,9 @@ static void cast_cpu(void *buffers[], void *arg)
 
     if (starlin__chunk_op_skips(op))
         return;
+    starlin__range_begin("cast", op->sequence, op->chunk);
     status = run(op, buffers);
+    starlin__range_end();
     if (status != STARLIN_SUCCESS) {
         starlin__chunk_op_fail(op, status, starlin_last_error());
     } else if (starlin__timeline_enabled(op->context->timeline)) {
@@ -44,14 +47,34 @@ static void cast_cpu(void *buffers[], void *arg)
     }
 }
 
+/* As for a gemm. */
+static starlin__launch_t *mark_begin(const starlin__chunk_op_t *op)
+{
+    if (!starlin__timeline_enabled(op->context->timeline))
+        return NULL;
+    starlin__launch_t what = {.span = {.kind = STARLIN__SPAN_CAST,
+                                       .sequence = op->sequence,
+                                       .chunk = op->chunk,
+                                       .rows = op->gemm.m},
+                              .reads = op->sum,
+                              .writes = op->y};
+    return starlin__activity_begin(op->context->activity, &what, NULL);
+}
+
 static starlin_status_t launch(starlin__chunk_op_t *op, void *buffers[])
 {
     starlin__device_t *device = op->context->device;
+    starlin__launch_t *mark;
+    starlin_status_t status;
 
     if (op->sum->events != NULL)
         STARLIN__FORWARD(
             device->ops->event_wait(device, op->sum->events[op->chunk].comm, STARLIN__STREAM_COMPUTE));
-    STARLIN__FORWARD(run(op, buffers));
+    mark = mark_begin(op);
+    status = run(op, buffers);
+    if (mark != NULL)
+        starlin__activity_end(op->context->activity, mark);
+    STARLIN__FORWARD(status);
     if (op->y->events != NULL)
         STARLIN__FORWARD(
             device->ops->event_record(device, op->y->events[op->chunk].compute, STARLIN__STREAM_COMPUTE));
@@ -65,7 +88,9 @@ static void cast_cuda(void *buffers[], void *arg)
 
     if (starlin__chunk_op_skips(op))
         return;
+    starlin__range_begin("cast", op->sequence, op->chunk);
     status = launch(op, buffers);
+    starlin__range_end();
     if (status != STARLIN_SUCCESS)
         starlin__chunk_op_fail(op, status, starlin_last_error());
 }

@@ -4,6 +4,7 @@
 #include <starpu.h>
 
 #include "operator.h"
+#include "ranges.h"
 
 starlin__gemm_hook_fn_t starlin__gemm_hook;
 void *starlin__gemm_hook_arg;
@@ -52,7 +53,9 @@ static void gemm_cpu(void *buffers[], void *arg)
 
     if (starlin__chunk_op_skips(op))
         return;
+    starlin__range_begin("gemm", op->sequence, op->chunk);
     status = run(op, buffers);
+    starlin__range_end();
     if (status != STARLIN_SUCCESS)
         starlin__chunk_op_fail(op, status, starlin_last_error());
     else if (starlin__timeline_enabled(op->context->timeline))
@@ -98,12 +101,32 @@ static starlin_status_t order_after(starlin__chunk_op_t *op)
                                                                        : STARLIN_SUCCESS;
 }
 
+/* Marks the launch where spans are recorded: when it ran, the device tells later. */
+static starlin__launch_t *mark_begin(const starlin__chunk_op_t *op)
+{
+    if (!starlin__timeline_enabled(op->context->timeline))
+        return NULL;
+    starlin__launch_t what = {.span = {.kind = STARLIN__SPAN_GEMM,
+                                       .sequence = op->sequence,
+                                       .chunk = op->chunk,
+                                       .rows = op->gemm.m},
+                              .reads = op->x,
+                              .writes = op->sum};
+    return starlin__activity_begin(op->context->activity, &what, NULL);
+}
+
 static starlin_status_t launch(starlin__chunk_op_t *op, void *buffers[])
 {
     starlin__device_t *device = op->context->device;
+    starlin__launch_t *mark;
+    starlin_status_t status;
 
     STARLIN__FORWARD(order_before(op));
-    STARLIN__FORWARD(run(op, buffers));
+    mark = mark_begin(op);
+    status = run(op, buffers);
+    if (mark != NULL)
+        starlin__activity_end(op->context->activity, mark);
+    STARLIN__FORWARD(status);
     STARLIN__FORWARD(order_after(op));
     return op->synchronous ? device->ops->synchronize(device) : STARLIN_SUCCESS;
 }
@@ -115,7 +138,9 @@ static void gemm_cuda(void *buffers[], void *arg)
 
     if (starlin__chunk_op_skips(op))
         return;
+    starlin__range_begin("gemm", op->sequence, op->chunk);
     status = launch(op, buffers);
+    starlin__range_end();
     if (status != STARLIN_SUCCESS)
         starlin__chunk_op_fail(op, status, starlin_last_error());
 }

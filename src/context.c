@@ -10,6 +10,7 @@
 
 #include "operator.h"
 #include "policy/policy.h"
+#include "ranges.h"
 
 enum { TIMELINE_SPANS = 1 << 16 };
 
@@ -201,6 +202,7 @@ static void close_all(starlin_context_t *context)
         lend(context, NULL);
     starlin__progress_destroy(context->progress);
     starlin__comm_destroy(context->comm);
+    starlin__activity_close(context->activity);
     if (context->compute != NULL)
         context->compute->ops->destroy(context->compute);
     for (int i = 0; i < 2; i++) {
@@ -239,6 +241,7 @@ static starlin_status_t open_all(starlin_context_t *context, const starlin_conte
     starlin_status_t status;
 
     snprintf(text, sizeof text, "%s", validity != STARLIN_SUCCESS ? starlin_last_error() : "");
+    starlin__ranges_open();
     STARLIN__FORWARD(open_ranks(context, options));
     if (validity != STARLIN_SUCCESS)
         return agree_opened(context, starlin__error(validity, "%s", text));

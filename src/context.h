@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "activity.h"
 #include "bootstrap.h"
 #include "comm/comm.h"
 #include "compute/compute.h"
@@ -35,6 +36,7 @@ struct starlin_context {
     starlin__progress_t *progress;
     int idle_hook; /* with StarPU, for workers without a task; negative: none */
     starlin__timeline_t *timeline;
+    starlin__activity_t *activity;   /* device: where its spans come from; NULL until recording is on */
     bool owns_starpu;                /* else the application started it */
     bool starpu_started;             /* by this context */
     starlin__event_t *stream_end[2]; /* device: for host waits, by starlin__stream_t */
@@ -80,6 +82,9 @@ void starlin__context_drain(starlin_context_t *context);
 
 /* Waits until the device has finished what was launched; no more than the time limit. */
 starlin_status_t starlin__context_synchronize(starlin_context_t *context);
+
+/* Moves what the device has recorded into the timeline, unless something is in flight. */
+void starlin__context_collect(starlin_context_t *context);
 
 /* Stops and restarts StarPU's workers, so that something else can be measured undisturbed. */
 void starlin__context_pause(starlin_context_t *context);

@@ -67,6 +67,21 @@ starlin_status_t starlin__context_synchronize(starlin_context_t *context)
     return STARLIN_SUCCESS;
 }
 
+void starlin__context_collect(starlin_context_t *context)
+{
+    bool idle;
+
+    if (context->activity == NULL)
+        return;
+    pthread_mutex_lock(&context->lock);
+    idle = context->inflight == 0;
+    pthread_mutex_unlock(&context->lock);
+    if (!idle || starlin__context_synchronize(context) != STARLIN_SUCCESS)
+        return;
+    if (starlin__activity_collect(context->activity, context->timeline) != STARLIN_SUCCESS)
+        starlin__log("the device's activity is lost: %s", starlin_last_error());
+}
+
 void starlin__context_waited(starlin_context_t *context)
 {
     if (context->window == 0)
@@ -91,6 +106,8 @@ starlin_status_t starlin_context_wait(starlin_context_t *context)
         return starlin__error(STARLIN_ERR_INVALID, "context is NULL");
     starlin__context_drain(context);
     STARLIN__FORWARD(starlin__context_synchronize(context));
+    if (context->activity != NULL && starlin__activity_is_full(context->activity))
+        starlin__context_collect(context);
     return starlin__context_failure(context, context->sequence);
 }
 

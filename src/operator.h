@@ -24,6 +24,7 @@ typedef struct starlin__chunk_op {
     int priority;          /* of the gemm */
     starlin__work_t collective;
     starlin__work_t retire;
+    starlin__launch_t *mark; /* device, recording: of the collective while it is launched */
     struct starpu_task *collective_task, *retire_task;
     starpu_data_handle_t sum_handle;
     starlin__notice_t failure; /* status 0: the gemm did not fail */

@@ -102,6 +102,8 @@ static void start(starlin__progress_t *progress, starlin__work_t *work)
         if (work->on_start != NULL)
             work->on_start(work);
         status = progress->setup.comm->ops->allreduce_start(progress->setup.comm, &work->request);
+        if (work->on_launched != NULL)
+            work->on_launched(work);
         if (status != STARLIN_SUCCESS)
             start_failed(progress, work->sequence, status);
     }

@@ -15,8 +15,9 @@ struct starlin__work {
     uint64_t sequence;            /* of its operator */
     bool is_watch;                /* no collective: ends when request.done has passed, in no order */
     bool ends_at_launch;          /* device: on_end comes when the collective is launched */
-    void (*on_start)(starlin__work_t *work); /* may be NULL; just before the start, in progress thread */
-    void (*on_end)(starlin__work_t *work);   /* may free or reuse the work; called without locks */
+    void (*on_start)(starlin__work_t *work);    /* may be NULL; just before the start, in progress thread */
+    void (*on_launched)(starlin__work_t *work); /* may be NULL; just behind it, on the same thread */
+    void (*on_end)(starlin__work_t *work);      /* may free or reuse the work; called without locks */
     void *owner;
     double ready_us, start_us, end_us;
     /* private to progress.c */

@@ -45,12 +45,13 @@ static double span_planned(const starlin__report_work_t *work, const starlin__wo
     return planned_us != NULL ? planned_us[one->span - work->input->spans] : 0;
 }
 
-/* ready <= launch <= start holds for every clock that is right; 0 means not recorded. */
+/* ready and launch come before start with every clock that is right; 0 means not recorded. Behind an event of
+ * the device, work is launched before it is ready. */
 static void span_clip(const starlin__report_work_t *work, starlin__work_span_t *one)
 {
     const starlin__span_t *span = one->span;
     double launch_us = span->launch_us > 0 ? fmin(span->launch_us, span->start_us) : span->start_us;
-    double ready_us = span->ready_us > 0 ? fmin(span->ready_us, launch_us) : launch_us;
+    double ready_us = span->ready_us > 0 ? fmin(span->ready_us, span->start_us) : launch_us;
     one->ready_us = ready_us - work->origin_us;
     one->launch_us = launch_us - work->origin_us;
     one->start_us = span->start_us - work->origin_us;
@@ -283,6 +284,7 @@ static starlin_status_t report_alloc(const starlin__report_input_t *input, starl
         size_t n = input->nspans;
         const char *configuration = input->configuration != NULL ? input->configuration : "";
         report->configuration = text_copy(configuration);
+        report->source = input->source != NULL ? input->source : "tasks";
         report->fallback = input->fallback != NULL ? text_copy(input->fallback) : NULL;
         report->steps = starlin__alloc(n * sizeof *report->steps);
         report->lanes = starlin__alloc(n * sizeof *report->lanes);

@@ -16,6 +16,7 @@ typedef struct starlin__report_input {
     double launch_us;          /* a start that is late by no more than this is launch latency */
     const char *configuration; /* for people; copied. May be NULL */
     const char *fallback;      /* copied. May be NULL */
+    const char *source;        /* static; NULL: "tasks" */
 } starlin__report_input_t;
 
 /* ERR_INVALID: no spans, a time that is not finite, or a span that ends before it starts. */

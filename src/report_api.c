@@ -16,7 +16,15 @@ starlin_status_t starlin_report_enable(starlin_context_t *context, bool enabled)
 {
     if (context == NULL)
         return starlin__error(STARLIN_ERR_INVALID, "report: context is NULL");
+    if (context->device != NULL && enabled && context->activity == NULL)
+        STARLIN__FORWARD(starlin__activity_open(context->device, &context->activity));
+    if (context->activity != NULL && enabled)
+        STARLIN__FORWARD(starlin__activity_start(context->activity));
+    if (!enabled)
+        starlin__context_collect(context);
     starlin__timeline_enable(context->timeline, enabled);
+    if (context->activity != NULL && !enabled)
+        starlin__activity_stop(context->activity);
     return STARLIN_SUCCESS;
 }
 
@@ -24,6 +32,7 @@ starlin_status_t starlin_report_reset(starlin_context_t *context)
 {
     if (context == NULL)
         return starlin__error(STARLIN_ERR_INVALID, "report: context is NULL");
+    starlin__context_collect(context);
     starlin__timeline_clear(context->timeline);
     return STARLIN_SUCCESS;
 }
@@ -62,6 +71,7 @@ starlin_status_t starlin__report_spans(starlin_context_t *context, starlin__span
                                        size_t *nspans_p)
 {
     bool overwritten = false;
+    starlin__context_collect(context);
     size_t capacity = starlin__timeline_count(context->timeline, &overwritten);
     starlin__span_t *spans = starlin__alloc((capacity > 0 ? capacity : 1) * sizeof *spans);
     if (spans == NULL)
@@ -131,6 +141,7 @@ starlin_status_t starlin__report_from(starlin_context_t *context, const starlin_
         .comm_us = given.comm_us,
         .launch_us = given.launch_us > 0 ? given.launch_us : DEFAULT_LAUNCH_US,
         .configuration = configuration,
+        .source = context->activity != NULL ? starlin__activity_source(context->activity) : "tasks",
         .fallback = given.chunking != NULL ? starlin_chunking_fallback(given.chunking) : NULL};
     starlin_status_t status = starlin__report_make(&input, report_p);
     starlin__free(planned_us);

@@ -111,6 +111,11 @@ size_t starlin_report_print(const starlin_report_t *report, char *text, size_t n
         text[0] = '\0';
     if (report->configuration[0] != '\0')
         put(&output, "configuration  %s\n", report->configuration);
+    if (strcmp(report->source, "tasks") != 0)
+        put(&output, "times          from %s\n",
+            strcmp(report->source, "events") != 0
+                ? report->source
+                : "events: a collective's start includes its launch and its wait for SMs");
     put_rows(&output, report);
     put(&output, "time           %10.1f us, mean of %zu steps (min %.1f, median %.1f, max %.1f)\n",
         mean->time_us, report->nsteps, report->min_us, report->median_us, report->max_us);

@@ -16,7 +16,7 @@ typedef struct starlin__union {
 /* A span with its place in the order of things. Times are relative to the origin. */
 typedef struct starlin__work_span {
     const starlin__span_t *span;
-    double ready_us, launch_us, start_us, end_us; /* in this order */
+    double ready_us, launch_us, start_us, end_us; /* none after the next but ready, launch */
     double peer_us, slow_us; /* of a collective: before the last peer came, beyond the plan */
     double excess_us;        /* of a gemm: what collectives added */
     double beside_us;        /* it ran while the other kind did */

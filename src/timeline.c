@@ -44,12 +44,12 @@ void starlin__timeline_destroy(starlin__timeline_t *timeline)
 
 void starlin__timeline_enable(starlin__timeline_t *timeline, bool enabled)
 {
-    atomic_store_explicit(&timeline->enabled, enabled, memory_order_relaxed);
+    atomic_store_explicit(&timeline->enabled, enabled, memory_order_release);
 }
 
 bool starlin__timeline_enabled(const starlin__timeline_t *timeline)
 {
-    return atomic_load_explicit(&timeline->enabled, memory_order_relaxed);
+    return atomic_load_explicit(&timeline->enabled, memory_order_acquire);
 }
 
 void starlin__timeline_clear(starlin__timeline_t *timeline)

@@ -2,7 +2,7 @@
 # Tests on a device. They skip themselves where none is visible, and run one at a time. gpu_all.sh runs the same
 # programs without ctest: keep the two alike.
 foreach(name gpu_device gpu_gemm gpu_paced gpu_nccl gpu_caller_cuda gpu_policies gpu_steady gpu_memory gpu_streams
-        gpu_handles)
+        gpu_handles gpu_timeline)
   starlin_add_test(${name} gpu)
   list(APPEND gpu_tests ${name})
 endforeach()

@@ -29,6 +29,7 @@ only 'nccl\.h' 'nccl[^/]*$'
 only 'cuda[^>"]*' '(_cuda|_cublas|_nccl)[^/]*$|\.cuh?$'
 only 'hwloc[^>"]*' '(topology|hwloc)[^/]*$'
 only 'cupti[^>"]*' 'cupti[^/]*$'
+only 'nvtx3/[^>"]*' 'nvtx[^/]*$'
 only 'jansson\.h' '(json|safetensors)[^/]*$|^tests/'
 only 'mpi\.h' 'mpi[^/]*$|^examples/|^tests/'
 only 'starpu[^>"]*' \

@@ -355,6 +355,7 @@ typedef struct starlin_report {
     size_t nchunks;
     const int64_t *rows; /* chunk list of the newest operator */
     unsigned ctas;       /* most thread blocks of a collective; 0 on the host or not known */
+    const char *source; /* of the times: "tasks"; on a device "cupti" or "events" (launch as part of start) */
 } starlin_report_t;
 
 typedef struct starlin_report_options {
@@ -396,5 +397,4 @@ STARLIN_API size_t starlin_report_print(const starlin_report_t *report, char *te
 #ifdef __cplusplus
 }
 #endif
-
 #endif
