@@ -164,8 +164,11 @@ static void check_cast(starlin__compute_t *compute, starlin_dtype_t dtype, size_
     free(actual);
 }
 
-int main(void)
+/* With the argument `cast` only the casts. */
+int main(int argc, char **argv)
 {
+    bool casts_only = argc > 1 && strcmp(argv[1], "cast") == 0;
+
     starlin__device_t *device = gpu_open();
     const starlin__compute_ops_t *ops = NULL;
     starlin__compute_t *compute = NULL;
@@ -175,7 +178,7 @@ int main(void)
     CHECK_STATUS(ops->create(device, 1, 1, &compute), STARLIN_SUCCESS);
     if (compute == NULL)
         return 1;
-    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+    for (size_t i = 0; !casts_only && i < sizeof(shapes) / sizeof(shapes[0]); i++) {
         for (int dtype = STARLIN_F32; dtype <= STARLIN_BF16; dtype++) {
             check_gemm(compute, &shapes[i], (starlin_dtype_t)dtype, (starlin_dtype_t)dtype, i % 2 == 0);
             if (dtype >= STARLIN_F16)
