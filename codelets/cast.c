@@ -31,20 +31,10 @@ static void cast_cpu(void *buffers[], void *arg)
     starlin__range_begin("cast", op->sequence, op->chunk);
     status = run(op, buffers);
     starlin__range_end();
-    if (status != STARLIN_SUCCESS) {
+    if (status != STARLIN_SUCCESS)
         starlin__chunk_op_fail(op, status, starlin_last_error());
-    } else if (starlin__timeline_enabled(op->context->timeline)) {
-        starlin__span_t span = {.kind = STARLIN__SPAN_CAST,
-                                .lane = (unsigned)starpu_worker_get_id(),
-                                .sequence = op->sequence,
-                                .chunk = op->chunk,
-                                .ready_us = start_us,
-                                .launch_us = start_us,
-                                .start_us = start_us,
-                                .end_us = starlin__now_us(),
-                                .rows = op->gemm.m};
-        starlin__timeline_add(op->context->timeline, &span);
-    }
+    else
+        starlin__chunk_op_ran(op, STARLIN__SPAN_CAST, start_us);
 }
 
 /* As for a gemm. */

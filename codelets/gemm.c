@@ -31,20 +31,6 @@ static starlin_status_t run(starlin__chunk_op_t *op, void *buffers[])
     return context->compute->ops->gemm(context->compute, (unsigned)starpu_worker_get_id(), &gemm);
 }
 
-static void record_span(const starlin__chunk_op_t *op, double start_us)
-{
-    starlin__span_t span = {.kind = STARLIN__SPAN_GEMM,
-                            .lane = (unsigned)starpu_worker_get_id(),
-                            .sequence = op->sequence,
-                            .chunk = op->chunk,
-                            .ready_us = start_us,
-                            .launch_us = start_us,
-                            .start_us = start_us,
-                            .end_us = starlin__now_us(),
-                            .rows = op->gemm.m};
-    starlin__timeline_add(op->context->timeline, &span);
-}
-
 static void gemm_cpu(void *buffers[], void *arg)
 {
     starlin__chunk_op_t *op = arg;
@@ -58,8 +44,8 @@ static void gemm_cpu(void *buffers[], void *arg)
     starlin__range_end();
     if (status != STARLIN_SUCCESS)
         starlin__chunk_op_fail(op, status, starlin_last_error());
-    else if (starlin__timeline_enabled(op->context->timeline))
-        record_span(op, start_us);
+    else
+        starlin__chunk_op_ran(op, STARLIN__SPAN_GEMM, start_us);
 }
 
 static starlin_status_t order_before(starlin__chunk_op_t *op)

@@ -113,6 +113,24 @@ void starlin__chunk_op_fail(starlin__chunk_op_t *op, starlin_status_t status, co
     starlin__context_fail(op->context, &op->failure);
 }
 
+void starlin__chunk_op_ran(const starlin__chunk_op_t *op, starlin__span_kind_t kind, double start_us)
+{
+    starlin__timeline_t *timeline = op->context->timeline;
+    starlin__span_t span = {.kind = kind,
+                            .lane = (unsigned)starpu_worker_get_id(),
+                            .sequence = op->sequence,
+                            .chunk = op->chunk,
+                            .ready_us = start_us,
+                            .launch_us = start_us,
+                            .start_us = start_us,
+                            .rows = op->gemm.m};
+
+    if (!starlin__timeline_enabled(timeline))
+        return;
+    span.end_us = starlin__now_us();
+    starlin__timeline_add(timeline, &span);
+}
+
 bool starlin__chunk_op_skips(const starlin__chunk_op_t *op)
 {
     starlin_context_t *context = op->context;

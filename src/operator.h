@@ -53,6 +53,8 @@ void starlin__row_linear_forget(starlin_context_t *context);
 void starlin__chunk_op_ended(void *op);
 /* A task of this operator failed: stored in the context, and in the record for the peers. */
 void starlin__chunk_op_fail(starlin__chunk_op_t *op, starlin_status_t status, const char *text);
+/* On the worker of a body that began at start_us and has done its work: one span of the timeline. */
+void starlin__chunk_op_ran(const starlin__chunk_op_t *op, starlin__span_kind_t kind, double start_us);
 /* Later tasks of a failed context skip their work. */
 bool starlin__chunk_op_skips(const starlin__chunk_op_t *op);
 /* Submits; on refusal records the failure, lets the collective go on and ends the task. */
