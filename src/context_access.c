@@ -2,6 +2,7 @@
 /* A context in use: its first failure, waiting, pausing, looking at it. */
 #define _POSIX_C_SOURCE 200809L
 #include <starpu.h>
+#include <stdio.h>
 
 #include "context.h"
 
@@ -44,7 +45,7 @@ void starlin__context_resume(starlin_context_t *context)
 }
 
 /* Polls, since a wait in the driver could not be given up when a peer is gone. */
-starlin_status_t starlin__context_synchronize(starlin_context_t *context)
+static starlin_status_t wait_for_device(starlin_context_t *context)
 {
     starlin__device_t *device = context->device;
     double deadline_us = starlin__now_us() + 1e3 * context->config.timeout_ms;
@@ -65,6 +66,23 @@ starlin_status_t starlin__context_synchronize(starlin_context_t *context)
         }
     }
     return STARLIN_SUCCESS;
+}
+
+/* Nobody tests collectives that end at launch, so it is here that a lost peer or device shows. The
+ * communicator is given up: its kernels leave the device, and no later wait takes the time limit again. */
+starlin_status_t starlin__context_synchronize(starlin_context_t *context)
+{
+    starlin_status_t status = wait_for_device(context);
+    starlin__notice_t notice = {
+        .sequence = context->sequence, .rank = context->bootstrap->rank, .status = (int32_t)status};
+
+    if (status == STARLIN_SUCCESS)
+        return STARLIN_SUCCESS;
+    snprintf(notice.text, sizeof notice.text, "%s", starlin_last_error());
+    starlin__context_fail(context, &notice);
+    if (context->comm->ops->abort != NULL)
+        context->comm->ops->abort(context->comm);
+    return status;
 }
 
 void starlin__context_collect(starlin_context_t *context)

@@ -181,9 +181,30 @@ static bool test_running(starlin__progress_t *progress)
     return ended;
 }
 
+/* Has the device passed the watched event? Failures count as passed: a task must not wait for ever. */
+static bool is_passed(starlin__progress_t *progress, const starlin__work_t *work)
+{
+    const starlin__comm_ops_t *comm_ops = progress->setup.comm->ops;
+    starlin__device_t *device = progress->setup.device;
+    bool passed = false;
+    starlin_status_t status;
+
+    if (progress->broken)
+        return true;
+    status = device->ops->event_query(device, work->request.done, &passed);
+    if (status == STARLIN_SUCCESS && !passed && comm_ops->check != NULL)
+        status = comm_ops->check(progress->setup.comm);
+    if (status == STARLIN_SUCCESS && !passed &&
+        starlin__now_us() > work->ready_us + 1e3 * progress->setup.timeout_ms)
+        status = starlin__error(STARLIN_ERR_TIMEOUT, "the device did not finish a chunk within %u ms",
+                                progress->setup.timeout_ms);
+    if (status != STARLIN_SUCCESS)
+        break_down(progress, work->sequence, status, starlin_last_error());
+    return passed || progress->broken;
+}
+
 static bool test_watches(starlin__progress_t *progress)
 {
-    starlin__device_t *device = progress->setup.device;
     starlin__work_t *list, *work;
     bool ended = false;
 
@@ -192,12 +213,8 @@ static bool test_watches(starlin__progress_t *progress)
     progress->watches = NULL;
     pthread_mutex_unlock(&progress->lock);
     while ((work = list) != NULL) {
-        bool passed = false;
         list = work->next;
-        if (progress->broken ||
-            device->ops->event_query(device, work->request.done, &passed) != STARLIN_SUCCESS)
-            passed = true;
-        if (passed) {
+        if (is_passed(progress, work)) {
             end(progress, work);
             ended = true;
             continue;
