@@ -12,13 +12,17 @@
 
 /* For all runs together: of the time that is left for planning, no more and no less than this. */
 static const double most_us = 140e3, least_us = 70e3;
-enum { FEWEST_ROUNDS = 3, MOST_ROUNDS = 15, MOST_LAYERS = 3 };
+/* Relative to the fastest list: slower ones are not run again; ones that are as good as equal. */
+static const double out_of_reach = 1.10, as_fast = 1.015;
+enum { MOST_TRIED = 6, FEWEST_ROUNDS = 3, MOST_ROUNDS = 15, MOST_LAYERS = 3 };
 
 typedef struct candidate {
     starlin__plan_t plan;
     starlin_matrix_t *x, *w, *y;
+    size_t nruns;
     double runs_us[MOST_ROUNDS];
     double time_us; /* their median */
+    bool is_out;    /* too slow to be run again */
 } candidate_t;
 
 typedef struct limits {
@@ -77,35 +81,72 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* Runs the lists that are still in the race; every other round backwards: a neighbour's heat is then no
+ * list's lasting disadvantage. */
 static starlin_status_t run_round(starlin_context_t *context, const starlin__scratch_t *scratch,
                                   unsigned nlayers, candidate_t *candidates, size_t count, size_t round)
 {
     for (size_t i = 0; i < count; i++) {
-        /* every other round backwards: a neighbour's heat is then no list's lasting disadvantage */
         candidate_t *candidate = &candidates[round % 2 ? count - 1 - i : i];
-        STARLIN__FORWARD(candidate_run(context, scratch, nlayers, candidate, &candidate->runs_us[round]));
+        double *time_us = &candidate->runs_us[candidate->nruns];
+        if (candidate->is_out)
+            continue;
+        STARLIN__FORWARD(candidate_run(context, scratch, nlayers, candidate, time_us));
+        candidate->nruns++;
     }
     return STARLIN_SUCCESS;
+}
+
+/* The slowest rank's times count, so that all ranks see the same race. */
+static starlin_status_t agree_times(starlin_context_t *context, candidate_t *candidates, size_t count,
+                                    starlin_status_t status)
+{
+    STARLIN__FORWARD(starlin__agree_max(context, status, NULL, 0));
+    for (size_t i = 0; i < count; i++) {
+        candidate_t *candidate = &candidates[i];
+        double sorted_us[MOST_ROUNDS];
+        if (candidate->is_out)
+            continue;
+        STARLIN__FORWARD(
+            starlin__agree_max(context, STARLIN_SUCCESS, &candidate->runs_us[candidate->nruns - 1], 1));
+        memcpy(sorted_us, candidate->runs_us, candidate->nruns * sizeof(double));
+        qsort(sorted_us, candidate->nruns, sizeof(double), compare_times);
+        candidate->time_us = sorted_us[candidate->nruns / 2];
+    }
+    return STARLIN_SUCCESS;
+}
+
+/* Time is for those that can win. */
+static void drop_slow(candidate_t *candidates, size_t count)
+{
+    double best_us = candidates[0].time_us;
+
+    for (size_t i = 1; i < count; i++)
+        best_us = candidates[i].time_us < best_us ? candidates[i].time_us : best_us;
+    for (size_t i = 0; i < count; i++)
+        candidates[i].is_out = candidates[i].is_out || candidates[i].time_us > out_of_reach * best_us;
 }
 
 /* A warm-up in which algorithms are chosen, then rounds until the budget is spent: the more, the shorter they
  * are; at least one. */
 static starlin_status_t run_rounds(starlin_context_t *context, const starlin__scratch_t *scratch,
-                                   const limits_t *limits, candidate_t *candidates, size_t count,
-                                   size_t *nrounds_p)
+                                   const limits_t *limits, candidate_t *candidates, size_t count)
 {
-    double start_us = starlin__now_us(), spent_us = 0.0;
-    starlin_status_t status = run_round(context, scratch, limits->nlayers, candidates, count, 0);
+    double start_us = starlin__now_us(), spent_us = 0.0, before_us = 0.0, round_us = 0.0;
+    starlin_status_t status = run_round(context, scratch, 1, candidates, count, 0);
 
-    *nrounds_p = 0;
-    for (size_t round = 0; round < MOST_ROUNDS && spent_us < limits->budget_us; round++) {
+    for (size_t i = 0; i < count; i++)
+        candidates[i].nruns = 0;
+    for (size_t round = 0; round < MOST_ROUNDS && spent_us + round_us < limits->budget_us; round++) {
         if (status == STARLIN_SUCCESS)
             status = run_round(context, scratch, limits->nlayers, candidates, count, round);
+        STARLIN__FORWARD(agree_times(context, candidates, count, status));
         spent_us = starlin__now_us() - start_us;
-        STARLIN__FORWARD(starlin__agree_max(context, status, &spent_us, 1));
-        *nrounds_p = round + 1;
-        if (*nrounds_p >= FEWEST_ROUNDS) /* what another one would bring it to */
-            spent_us += spent_us / (double)(*nrounds_p + 1);
+        STARLIN__FORWARD(starlin__agree_max(context, STARLIN_SUCCESS, &spent_us, 1));
+        if (round > 0)
+            drop_slow(candidates, count);
+        round_us = spent_us - before_us;
+        before_us = spent_us;
     }
     return STARLIN_SUCCESS;
 }
@@ -115,18 +156,11 @@ static starlin_status_t run_all(starlin_context_t *context, const starlin__scrat
                                 const limits_t *limits, candidate_t *candidates, size_t count)
 {
     starlin_status_t status = STARLIN_SUCCESS;
-    size_t nrounds;
 
     for (size_t i = 0; i < count && status == STARLIN_SUCCESS; i++)
         status = candidate_open(context, scratch, &candidates[i]);
     STARLIN__FORWARD(starlin__agree_max(context, status, NULL, 0));
-    STARLIN__FORWARD(run_rounds(context, scratch, limits, candidates, count, &nrounds));
-    for (size_t i = 0; i < count; i++) {
-        STARLIN__FORWARD(starlin__agree_max(context, STARLIN_SUCCESS, candidates[i].runs_us, nrounds));
-        qsort(candidates[i].runs_us, nrounds, sizeof(double), compare_times);
-        candidates[i].time_us = candidates[i].runs_us[nrounds / 2];
-    }
-    return STARLIN_SUCCESS;
+    return run_rounds(context, scratch, limits, candidates, count);
 }
 
 static bool is_listed(const candidate_t *candidates, size_t count, const starlin__plan_t *plan)
@@ -150,49 +184,71 @@ static void add_list(const starlin__plan_input_t *input, candidate_t *candidates
     (*count)++;
 }
 
-/* One chunk, the planner's favourites under both views of a collective that comes late, and the equal lists
- * that everybody knows. */
-static size_t make_lists(const starlin__plan_input_t *input, const starlin__plan_t *plan, size_t limit,
-                         candidate_t *candidates)
+/* How many equal chunks: of one quantum, two and four on a device, where the quantum is the smallest size
+ * that keeps a gemm efficient. In a chain the next layer hides the last collective, and large chunks come
+ * first. */
+static size_t equal_count(const starlin_context_t *context, const starlin__plan_input_t *input, unsigned i)
 {
-    enum { RANKED = 3 };
-    /* in a chain the next layer hides the last collective, so that small chunks at the end bring nothing */
-    static const size_t equal_alone[RANKED + 1] = {8, 4, 16, 2}, equal_chained[RANKED + 1] = {4, 8, 2, 16};
-    const size_t *equal = input->nlayers > 1 ? equal_chained : equal_alone;
-    starlin__plan_t one = {.nchunks = 1, .rows = {input->m}}, late[RANKED] = {0}, prompt[RANKED] = {0};
+    static const size_t host[3] = {8, 16, 4};
+    unsigned shift = input->nlayers > 1 ? 2 - i : i;
+
+    if (context->device == NULL)
+        return host[i];
+    return (size_t)(input->m / (input->row_quantum << shift));
+}
+
+/* One chunk, equal lists, and the planner's favourites under both views of a collective that comes late; the
+ * more likely ones first. */
+static size_t make_lists(const starlin_context_t *context, const starlin__plan_input_t *input,
+                         const starlin__plan_t *plan, size_t limit, candidate_t *candidates)
+{
+    starlin__plan_t one = {.nchunks = 1, .rows = {input->m}}, prompt = {0};
     starlin__plan_input_t undelayed = *input;
-    size_t count = 0, nlate = starlin__plan_rank(input, RANKED, late), nprompt;
+    size_t count = 0;
 
     undelayed.comm_delay_us = 0.0;
-    nprompt = starlin__plan_rank(&undelayed, RANKED, prompt);
     add_list(input, candidates, &count, limit, &one);
     if (limit == 2)
         add_list(input, candidates, &count, limit, plan);
-    for (size_t i = 0; i <= RANKED; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         starlin__plan_t list = {0};
-        list.nchunks = starlin__plan_equal(input->m, equal[i], list.rows);
-        if (list.rows[list.nchunks - 1] >= input->row_quantum)
+        size_t nchunks = equal_count(context, input, i);
+        list.nchunks = nchunks > 1 ? starlin__plan_equal(input->m, nchunks, list.rows) : 0;
+        if (list.nchunks > 1 && list.rows[list.nchunks - 1] >= input->row_quantum)
             add_list(input, candidates, &count, limit, &list);
         if (i == 0)
             add_list(input, candidates, &count, limit, plan);
-        if (i < nlate)
-            add_list(input, candidates, &count, limit, &late[i]);
-        if (i < nprompt)
-            add_list(input, candidates, &count, limit, &prompt[i]);
+        if (i == 1 && starlin__plan_rank(&undelayed, 1, &prompt) == 1)
+            add_list(input, candidates, &count, limit, &prompt);
     }
     return count;
 }
 
+/* The fastest chunked list; of those that are about as fast the one that was listed first. NULL: none was
+ * tried. */
+static const candidate_t *fastest(const candidate_t *candidates, size_t count)
+{
+    const candidate_t *best = NULL;
+
+    for (size_t i = 1; i < count; i++) {
+        if (best == NULL || candidates[i].time_us < best->time_us)
+            best = &candidates[i];
+    }
+    for (size_t i = 1; i < count; i++) {
+        if (candidates[i].time_us <= as_fast * best->time_us)
+            return &candidates[i];
+    }
+    return best;
+}
+
 static void choose(const candidate_t *candidates, size_t count, starlin__planning_t *planning)
 {
-    const candidate_t *one = &candidates[0], *best = one;
+    const candidate_t *one = &candidates[0], *best = fastest(candidates, count);
     starlin__plan_t *plan = &planning->plan;
     double min_gain = planning->input.min_gain;
 
-    for (size_t i = 1; i < count; i++) {
-        if (candidates[i].time_us < best->time_us)
-            best = &candidates[i];
-    }
+    if (best == NULL || best->time_us >= one->time_us)
+        best = one;
     plan->serial_us = one->time_us;
     if (best != one && best->time_us > one->time_us * (1.0 - min_gain)) {
         snprintf(plan->reason, sizeof plan->reason,
@@ -240,8 +296,7 @@ static limits_t affordable(const starlin_context_t *context, double left_us, sta
                                     : left_us < least_us ? least_us
                                                          : left_us};
     double hideable_us = plan->gemm_us < plan->comm_us ? plan->gemm_us : plan->comm_us;
-    double run_us = plan->predicted_us * limits.nlayers * (FEWEST_ROUNDS + 1),
-           count = limits.budget_us / run_us;
+    double run_us = plan->predicted_us * limits.nlayers * FEWEST_ROUNDS, count = limits.budget_us / run_us;
 
     if (context->comm->ops == &starlin__comm_self_ops)
         planning->unrehearsed = "there is one rank";
@@ -256,7 +311,7 @@ static limits_t affordable(const starlin_context_t *context, double left_us, sta
     else if (count < 2.0)
         planning->unrehearsed = "a run takes too long to be repeated while planning";
     else
-        limits.nlists = count < STARLIN__MOST_LISTS ? (size_t)count : STARLIN__MOST_LISTS;
+        limits.nlists = count < MOST_TRIED ? (size_t)count : MOST_TRIED;
     return limits;
 }
 
@@ -278,7 +333,7 @@ starlin_status_t starlin__rehearse(starlin_context_t *context, const starlin__sc
         starlin__free(candidates);
         return status;
     }
-    count = make_lists(&planning->input, &planning->plan, limits.nlists, candidates);
+    count = make_lists(context, &planning->input, &planning->plan, limits.nlists, candidates);
     status = run_all(context, scratch, &limits, candidates, count);
     if (status == STARLIN_SUCCESS) {
         record_lists(candidates, count, planning);

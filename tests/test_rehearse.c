@@ -69,7 +69,9 @@ static void check_record(const starlin_chunking_t *rows, int64_t m)
     CHECK(planning->plan.predicted_us >= 0.0 && planning->planning_us > 0.0);
     for (size_t i = 0; i < planning->nlists; i++) {
         CHECK(planning->lists[i].measured_us > 0.0);
-        CHECK(starlin_chunking_count(rows) == 1 || planning->measured_us <= planning->lists[i].measured_us);
+        /* of lists that are about as fast the likelier one is taken */
+        CHECK(starlin_chunking_count(rows) == 1 ||
+              planning->measured_us <= 1.02 * planning->lists[i].measured_us);
     }
     if (planning->nlists > 0) {
         CHECK_EQ_INT(planning->lists[0].nchunks, 1);
