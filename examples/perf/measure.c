@@ -48,14 +48,14 @@ static starlin_status_t run_item(perf_measure_t *measure, size_t item, double *t
     const thing_t *thing = is_graph ? NULL : &things[item - measure->ngraphs];
     starlin_status_t status;
 
-    if (!is_graph)
+    if (!is_graph && measure->context->device == NULL)
         starlin__context_pause(measure->context);
     perf_ranks_barrier();
     double start_us = starlin__now_us();
     status = is_graph ? perf_graph_run(&measure->graphs[item])
                       : measure->baseline->ops->run(measure->baseline, thing->kind, thing->nchunks);
     *time_us = (starlin__now_us() - start_us) / (is_graph ? measure->options->layers : 1);
-    if (!is_graph)
+    if (!is_graph && measure->context->device == NULL)
         starlin__context_resume(measure->context);
     /* the same rest before each: resumed workers wake up, and no item starts on a hotter device than another
      */
