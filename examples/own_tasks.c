@@ -138,8 +138,10 @@ int main(int argc, char **argv)
     if (starpu_init(&conf) != 0)
         MPI_Abort(MPI_COMM_WORLD, 77);
 
+    starlin_context_options_t choice = STARLIN_CONTEXT_OPTIONS_INIT;
+    choice.compute = "cblas"; /* where this program's own tasks run */
     starlin_context_t *context;
-    CHECK(starlin_mpi_context_create(MPI_COMM_WORLD, NULL, &context));
+    CHECK(starlin_mpi_context_create(MPI_COMM_WORLD, &choice, &context));
     starlin_linear_shape_t shape = {.m = M, .n = N, .k_local = K_LOCAL, .dtype = STARLIN_F32};
     starlin_chunking_options_t options = STARLIN_CHUNKING_OPTIONS_INIT;
     options.count = NCHUNKS;
