@@ -3,6 +3,7 @@
 # On exact inputs the device gives the same bits through nccl as through mpi, and the same numbers as the host.
 # usage: gpu_agree.sh BIN_DIR
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/gpu_lib.sh
 . "$here/gpu_lib.sh"
 program=$1/test_gpu_operators
 failures=0
@@ -13,6 +14,7 @@ trap 'rm -rf "$scratch"' EXIT
 hashes() {
     name=$1 count=$2
     shift 2
+    # shellcheck disable=SC2016
     env STARLIN_SHARE_GPU=1 "$@" /bin/sh -c '. "$1"; ranks "$2" "$3" small' - "$here/gpu_lib.sh" "$count" \
         "$program" >"$scratch/$name" 2>"$scratch/$name.err"
     code=$?

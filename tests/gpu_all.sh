@@ -3,6 +3,7 @@
 # All GPU tests without ctest, from any folder: one line each, and their output where they fail.
 # usage: gpu_all.sh BIN_DIR [PATTERN]  (only names that match)
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/gpu_lib.sh
 . "$here/gpu_lib.sh"
 bin=$(cd "$1" && pwd) || exit 2
 pattern=${2:-.}
@@ -41,6 +42,7 @@ long() {
 # with VARIABLE=VALUE RANKS PROGRAM [ARGUMENT...]
 with() {
     (
+        # shellcheck disable=SC2163
         export "$1"
         shift
         ranks "$@"

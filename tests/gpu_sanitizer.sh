@@ -4,9 +4,11 @@
 # the project's kernels. 77 where the tool or a device is missing.
 # usage: gpu_sanitizer.sh BIN_DIR
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/gpu_lib.sh
 . "$here/gpu_lib.sh"
 bin=$1
 failures=0
+# shellcheck disable=SC2012
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/compute-sanitizer/compute-sanitizer /usr/local/cuda/bin/compute-sanitizer 2>/dev/null | head -n 1)
 if ! [ -x "$sanitizer" ]; then
     echo "skipped: compute-sanitizer is not here"
@@ -31,7 +33,7 @@ check() {
         >"$scratch/log" 2>&1
     code=$?
     if [ "$code" = 0 ] && grep -q 'ERROR SUMMARY: 0 errors\|RACECHECK SUMMARY: 0 hazards' "$scratch/log"; then
-        echo "$tool ${*##*/}: clean"
+        echo "$tool $*: clean"
     else
         echo "$tool $*: exit code $code"
         grep -v '^ok' "$scratch/log" | head -n 60
