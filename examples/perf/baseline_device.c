@@ -2,16 +2,11 @@
 /* The hand-written loop of GPU programs: one compute stream, one communication stream of high priority,
  * events made beforehand; gemm i, event, collective i, gemm i+1, ... and one wait at the end. */
 #include "baseline.h"
+#include "layer.h"
 
 typedef struct baseline_device {
     perf_baseline_t base;
-    starlin_context_t *context;
-    const perf_problem_t *problem;
-    const char *x, *w;
-    starlin_matrix_t *y;       /* result */
-    starlin_matrix_t *partial; /* what the ranks sum: y, or f32 partials */
-    starlin_matrix_t *zeros;   /* summed by the collective alone: values that do not grow */
-    starlin_dtype_t sum_dtype;
+    perf_layer_t layer;
     starlin__event_t *after[PERF_BASELINE_MAX_CHUNKS], *done[PERF_BASELINE_MAX_CHUNKS];
 } baseline_device_t;
 
@@ -27,42 +22,19 @@ static void device_destroy(perf_baseline_t *base)
     if (loop == NULL)
         return;
     for (size_t i = 0; i < PERF_BASELINE_MAX_CHUNKS; i++) {
-        const starlin__device_ops_t *ops = loop->context->device->ops;
+        const starlin__device_ops_t *ops = loop->layer.context->device->ops;
         if (loop->after[i] != NULL)
-            ops->event_destroy(loop->context->device, loop->after[i]);
+            ops->event_destroy(loop->layer.context->device, loop->after[i]);
         if (loop->done[i] != NULL)
-            ops->event_destroy(loop->context->device, loop->done[i]);
+            ops->event_destroy(loop->layer.context->device, loop->done[i]);
     }
-    if (loop->partial != loop->y)
-        starlin_matrix_destroy(loop->partial);
-    starlin_matrix_destroy(loop->y);
-    starlin_matrix_destroy(loop->zeros);
+    perf_layer_release(&loop->layer);
     starlin__free(loop);
-}
-
-static starlin__gemm_t gemm_of_rows(const baseline_device_t *loop, int64_t first, int64_t nrows)
-{
-    const perf_problem_t *problem = loop->problem;
-    size_t in_nbytes = starlin_dtype_nbytes(problem->dtype),
-           out_nbytes = starlin_dtype_nbytes(loop->sum_dtype);
-    char *y = starlin_matrix_data(loop->partial);
-
-    return (starlin__gemm_t){.m = nrows,
-                             .n = problem->n,
-                             .k = problem->k_local,
-                             .x = loop->x + (size_t)(first * problem->k_local) * in_nbytes,
-                             .w = loop->w,
-                             .y = y + (size_t)(first * problem->n) * out_nbytes,
-                             .ldx = problem->k_local,
-                             .ldw = problem->k_local,
-                             .ldy = problem->n,
-                             .dtype = problem->dtype,
-                             .out_dtype = loop->sum_dtype};
 }
 
 static starlin_status_t create_events(baseline_device_t *loop)
 {
-    starlin__device_t *device = loop->context->device;
+    starlin__device_t *device = loop->layer.context->device;
 
     for (size_t i = 0; i < PERF_BASELINE_MAX_CHUNKS; i++) {
         STARLIN__FORWARD(device->ops->event_create(device, &loop->after[i]));
@@ -74,51 +46,31 @@ static starlin_status_t create_events(baseline_device_t *loop)
 /* Every chunk count's algorithms are chosen before anything is timed. */
 static starlin_status_t prepare(baseline_device_t *loop)
 {
-    starlin__compute_t *compute = loop->context->compute;
+    starlin__compute_t *compute = loop->layer.context->compute;
 
     for (size_t count = 1; count <= PERF_BASELINE_MAX_CHUNKS; count *= 2) {
         int64_t rows[PERF_BASELINE_MAX_CHUNKS];
-        size_t nchunks = starlin__plan_equal(loop->problem->m, count, rows);
+        size_t nchunks = starlin__plan_equal(loop->layer.problem->m, count, rows);
         for (size_t i = 0; i < nchunks; i++) {
-            starlin__gemm_t gemm = gemm_of_rows(loop, 0, rows[i]);
+            starlin__gemm_t gemm = perf_layer_gemm(&loop->layer, 0, rows[i]);
             STARLIN__FORWARD(compute->ops->prepare(compute, &gemm));
         }
     }
     return STARLIN_SUCCESS;
 }
 
-static starlin_status_t create_matrices(baseline_device_t *loop)
-{
-    const perf_problem_t *problem = loop->problem;
-    starlin_matrix_layout_t layout = {.rows = problem->m, .cols = problem->n, .dtype = problem->dtype};
-
-    STARLIN__FORWARD(starlin_matrix_create(loop->context, NULL, &layout, &loop->y));
-    layout.dtype = loop->sum_dtype;
-    if (loop->sum_dtype == problem->dtype)
-        loop->partial = loop->y;
-    else
-        STARLIN__FORWARD(starlin_matrix_create(loop->context, NULL, &layout, &loop->partial));
-    return starlin_matrix_create(loop->context, NULL, &layout, &loop->zeros);
-}
-
 static starlin_status_t device_create(starlin_context_t *context, const perf_problem_t *problem,
                                       const void *x, const void *w, perf_baseline_t **baseline_p)
 {
     baseline_device_t *loop = starlin__alloc(sizeof(*loop));
-    bool half = problem->dtype == STARLIN_F16 || problem->dtype == STARLIN_BF16;
     starlin_status_t status;
 
     if (loop == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "baseline");
     loop->base.ops = &perf_baseline_device_ops;
-    loop->context = context;
-    loop->problem = problem;
-    loop->x = x;
-    loop->w = w;
-    loop->sum_dtype = half && problem->reduction == STARLIN_REDUCTION_F32 ? STARLIN_F32 : problem->dtype;
-    status = create_events(loop);
+    status = perf_layer_open(context, problem, x, w, &loop->layer);
     if (status == STARLIN_SUCCESS)
-        status = create_matrices(loop);
+        status = create_events(loop);
     if (status == STARLIN_SUCCESS)
         status = prepare(loop);
     if (status != STARLIN_SUCCESS) {
@@ -131,10 +83,10 @@ static starlin_status_t device_create(starlin_context_t *context, const perf_pro
 
 static starlin_status_t launch_collective(baseline_device_t *loop, size_t i, void *buffer, int64_t count)
 {
-    starlin__comm_t *comm = loop->context->comm;
+    starlin__comm_t *comm = loop->layer.context->comm;
     starlin__allreduce_t request = {.buffer = buffer,
                                     .count = (size_t)count,
-                                    .dtype = loop->sum_dtype,
+                                    .dtype = loop->layer.sum_dtype,
                                     .after = loop->after[i],
                                     .done = loop->done[i]};
     return comm->ops->allreduce_start(comm, &request);
@@ -143,15 +95,8 @@ static starlin_status_t launch_collective(baseline_device_t *loop, size_t i, voi
 /* The cast of a chunk follows its collective, on the compute stream. */
 static starlin_status_t launch_cast(baseline_device_t *loop, size_t i, int64_t first, int64_t nrows)
 {
-    starlin_context_t *context = loop->context;
-    size_t n = (size_t)loop->problem->n;
-    starlin__cast_t cast = {.src = (char *)starlin_matrix_data(loop->partial) +
-                                   (size_t)first * n * starlin_dtype_nbytes(loop->sum_dtype),
-                            .dst = (char *)starlin_matrix_data(loop->y) +
-                                   (size_t)first * n * starlin_dtype_nbytes(loop->problem->dtype),
-                            .count = (size_t)nrows * n,
-                            .src_dtype = loop->sum_dtype,
-                            .dtype = loop->problem->dtype};
+    starlin_context_t *context = loop->layer.context;
+    starlin__cast_t cast = perf_layer_cast(&loop->layer, first, nrows);
 
     STARLIN__FORWARD(
         context->device->ops->event_wait(context->device, loop->done[i], STARLIN__STREAM_COMPUTE));
@@ -160,19 +105,19 @@ static starlin_status_t launch_cast(baseline_device_t *loop, size_t i, int64_t f
 
 static starlin_status_t run_chunks(baseline_device_t *loop, unsigned nchunks)
 {
-    starlin_context_t *context = loop->context;
+    starlin_context_t *context = loop->layer.context;
     starlin__device_t *device = context->device;
     int64_t rows[PERF_BASELINE_MAX_CHUNKS], first = 0;
-    size_t count = starlin__plan_equal(loop->problem->m, nchunks, rows);
+    size_t count = starlin__plan_equal(loop->layer.problem->m, nchunks, rows);
 
     for (size_t i = 0; i < count; first += rows[i], i++) {
-        starlin__gemm_t gemm = gemm_of_rows(loop, first, rows[i]);
+        starlin__gemm_t gemm = perf_layer_gemm(&loop->layer, first, rows[i]);
         STARLIN__FORWARD(context->compute->ops->gemm(context->compute, 0, &gemm));
         STARLIN__FORWARD(device->ops->event_record(device, loop->after[i], STARLIN__STREAM_COMPUTE));
-        STARLIN__FORWARD(launch_collective(loop, i, gemm.y, rows[i] * loop->problem->n));
+        STARLIN__FORWARD(launch_collective(loop, i, gemm.y, rows[i] * loop->layer.problem->n));
     }
     first = 0;
-    for (size_t i = 0; loop->partial != loop->y && i < count; first += rows[i], i++)
+    for (size_t i = 0; perf_layer_has_cast(&loop->layer) && i < count; first += rows[i], i++)
         STARLIN__FORWARD(launch_cast(loop, i, first, rows[i]));
     return device->ops->synchronize(device);
 }
@@ -180,16 +125,16 @@ static starlin_status_t run_chunks(baseline_device_t *loop, unsigned nchunks)
 static starlin_status_t device_run(perf_baseline_t *base, perf_baseline_kind_t kind, unsigned nchunks)
 {
     baseline_device_t *loop = (baseline_device_t *)base;
-    starlin__device_t *device = loop->context->device;
+    starlin__device_t *device = loop->layer.context->device;
 
     if (kind == PERF_BASELINE_GEMM) {
-        starlin__gemm_t gemm = gemm_of_rows(loop, 0, loop->problem->m);
-        STARLIN__FORWARD(loop->context->compute->ops->gemm(loop->context->compute, 0, &gemm));
+        starlin__gemm_t gemm = perf_layer_gemm(&loop->layer, 0, loop->layer.problem->m);
+        STARLIN__FORWARD(loop->layer.context->compute->ops->gemm(loop->layer.context->compute, 0, &gemm));
         return device->ops->synchronize(device);
     }
     if (kind == PERF_BASELINE_COMM) {
-        STARLIN__FORWARD(launch_collective(loop, 0, starlin_matrix_data(loop->zeros),
-                                           loop->problem->m * loop->problem->n));
+        STARLIN__FORWARD(launch_collective(loop, 0, starlin_matrix_data(loop->layer.zeros),
+                                           loop->layer.problem->m * loop->layer.problem->n));
         return device->ops->synchronize(device);
     }
     return run_chunks(loop, kind == PERF_BASELINE_SERIAL ? 1 : nchunks);
@@ -197,7 +142,7 @@ static starlin_status_t device_run(perf_baseline_t *base, perf_baseline_kind_t k
 
 static starlin_matrix_t *device_output(perf_baseline_t *base)
 {
-    return ((baseline_device_t *)base)->y;
+    return ((baseline_device_t *)base)->layer.y;
 }
 
 const perf_baseline_ops_t perf_baseline_device_ops = {

@@ -4,18 +4,13 @@
  * between the gemms). The library's progress thread is idle meanwhile. */
 #define _POSIX_C_SOURCE 200809L
 #include "baseline.h"
+#include "layer.h"
 
 #include <time.h>
 
 typedef struct baseline_host {
     perf_baseline_t base;
-    starlin_context_t *context;
-    const perf_problem_t *problem;
-    const char *x, *w;
-    starlin_matrix_t *y;       /* result */
-    starlin_matrix_t *partial; /* what the ranks sum: y, or f32 partials */
-    starlin_matrix_t *zeros;   /* summed by the collective alone: values that do not grow */
-    starlin_dtype_t sum_dtype;
+    perf_layer_t layer;
     size_t nstarted, ndone; /* collectives complete in order */
     starlin__allreduce_t requests[PERF_BASELINE_MAX_CHUNKS];
 } baseline_host_t;
@@ -30,45 +25,8 @@ static void host_destroy(perf_baseline_t *base)
     baseline_host_t *host = (baseline_host_t *)base;
     if (host == NULL)
         return;
-    if (host->partial != host->y)
-        starlin_matrix_destroy(host->partial);
-    starlin_matrix_destroy(host->y);
-    starlin_matrix_destroy(host->zeros);
+    perf_layer_release(&host->layer);
     starlin__free(host);
-}
-
-static starlin__gemm_t gemm_of_rows(const baseline_host_t *host, int64_t first, int64_t nrows)
-{
-    const perf_problem_t *problem = host->problem;
-    size_t in_nbytes = starlin_dtype_nbytes(problem->dtype),
-           out_nbytes = starlin_dtype_nbytes(host->sum_dtype);
-    char *y = starlin_matrix_data(host->partial);
-    return (starlin__gemm_t){.m = nrows,
-                             .n = problem->n,
-                             .k = problem->k_local,
-                             .x = host->x + (size_t)(first * problem->k_local) * in_nbytes,
-                             .w = host->w,
-                             .y = y + (size_t)(first * problem->n) * out_nbytes,
-                             .ldx = problem->k_local,
-                             .ldw = problem->k_local,
-                             .ldy = problem->n,
-                             .dtype = problem->dtype,
-                             .out_dtype = host->sum_dtype};
-}
-
-static starlin_status_t create_matrices(baseline_host_t *host)
-{
-    const perf_problem_t *problem = host->problem;
-    starlin_matrix_layout_t layout = {.rows = problem->m, .cols = problem->n, .dtype = problem->dtype};
-    STARLIN__FORWARD(starlin_matrix_create(host->context, NULL, &layout, &host->y));
-    layout.dtype = host->sum_dtype;
-    if (host->sum_dtype == problem->dtype)
-        host->partial = host->y;
-    else
-        STARLIN__FORWARD(starlin_matrix_create(host->context, NULL, &layout, &host->partial));
-    STARLIN__FORWARD(starlin_matrix_create(host->context, NULL, &layout, &host->zeros));
-    starlin__gemm_t gemm = gemm_of_rows(host, 0, problem->m);
-    return host->context->compute->ops->prepare(host->context->compute, &gemm);
 }
 
 static starlin_status_t host_create(starlin_context_t *context, const perf_problem_t *problem, const void *x,
@@ -77,14 +35,12 @@ static starlin_status_t host_create(starlin_context_t *context, const perf_probl
     baseline_host_t *host = starlin__alloc(sizeof(*host));
     if (host == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "baseline");
-    bool half = problem->dtype == STARLIN_F16 || problem->dtype == STARLIN_BF16;
     host->base.ops = &perf_baseline_host_ops;
-    host->context = context;
-    host->problem = problem;
-    host->x = x;
-    host->w = w;
-    host->sum_dtype = half && problem->reduction == STARLIN_REDUCTION_F32 ? STARLIN_F32 : problem->dtype;
-    starlin_status_t status = create_matrices(host);
+    starlin_status_t status = perf_layer_open(context, problem, x, w, &host->layer);
+    if (status == STARLIN_SUCCESS) {
+        starlin__gemm_t gemm = perf_layer_gemm(&host->layer, 0, problem->m);
+        status = context->compute->ops->prepare(context->compute, &gemm);
+    }
     if (status != STARLIN_SUCCESS) {
         host_destroy(&host->base);
         return status;
@@ -95,9 +51,10 @@ static starlin_status_t host_create(starlin_context_t *context, const perf_probl
 
 static starlin_status_t start(baseline_host_t *host, void *buffer, int64_t count)
 {
-    starlin__comm_t *comm = host->context->comm;
+    starlin__comm_t *comm = host->layer.context->comm;
     starlin__allreduce_t *request = &host->requests[host->nstarted];
-    *request = (starlin__allreduce_t){.buffer = buffer, .count = (size_t)count, .dtype = host->sum_dtype};
+    *request =
+        (starlin__allreduce_t){.buffer = buffer, .count = (size_t)count, .dtype = host->layer.sum_dtype};
     STARLIN__FORWARD(comm->ops->allreduce_start(comm, request));
     host->nstarted++;
     return STARLIN_SUCCESS;
@@ -106,7 +63,7 @@ static starlin_status_t start(baseline_host_t *host, void *buffer, int64_t count
 /* Tests the collectives in flight, oldest first, up to the first that is not complete. */
 static starlin_status_t test(baseline_host_t *host)
 {
-    starlin__comm_t *comm = host->context->comm;
+    starlin__comm_t *comm = host->layer.context->comm;
     for (bool done = true; done && host->ndone < host->nstarted; host->ndone += done)
         STARLIN__FORWARD(comm->ops->allreduce_test(comm, &host->requests[host->ndone], &done));
     return STARLIN_SUCCESS;
@@ -121,7 +78,7 @@ static void sleep_until(double time_us)
 
 static starlin_status_t wait_all(baseline_host_t *host)
 {
-    starlin__comm_t *comm = host->context->comm;
+    starlin__comm_t *comm = host->layer.context->comm;
     while (host->ndone < host->nstarted) {
         if (comm->ops->wake_us != NULL)
             sleep_until(comm->ops->wake_us(comm, &host->requests[host->ndone]));
@@ -132,25 +89,22 @@ static starlin_status_t wait_all(baseline_host_t *host)
 
 static starlin_status_t cast(baseline_host_t *host)
 {
-    if (host->partial == host->y)
+    starlin__compute_t *compute = host->layer.context->compute;
+    if (!perf_layer_has_cast(&host->layer))
         return STARLIN_SUCCESS;
-    starlin__cast_t whole = {.src = starlin_matrix_data(host->partial),
-                             .dst = starlin_matrix_data(host->y),
-                             .count = (size_t)(host->problem->m * host->problem->n),
-                             .src_dtype = host->sum_dtype,
-                             .dtype = host->problem->dtype};
-    return host->context->compute->ops->cast(host->context->compute, 0, &whole);
+    starlin__cast_t whole = perf_layer_cast(&host->layer, 0, host->layer.problem->m);
+    return compute->ops->cast(compute, 0, &whole);
 }
 
 static starlin_status_t run_chunks(baseline_host_t *host, unsigned nchunks)
 {
-    starlin__compute_t *compute = host->context->compute;
+    starlin__compute_t *compute = host->layer.context->compute;
     int64_t rows[PERF_BASELINE_MAX_CHUNKS], first = 0;
-    size_t count = starlin__plan_equal(host->problem->m, nchunks, rows);
+    size_t count = starlin__plan_equal(host->layer.problem->m, nchunks, rows);
     for (size_t i = 0; i < count; first += rows[i], i++) {
-        starlin__gemm_t gemm = gemm_of_rows(host, first, rows[i]);
+        starlin__gemm_t gemm = perf_layer_gemm(&host->layer, first, rows[i]);
         STARLIN__FORWARD(compute->ops->gemm(compute, 0, &gemm));
-        STARLIN__FORWARD(start(host, gemm.y, rows[i] * host->problem->n));
+        STARLIN__FORWARD(start(host, gemm.y, rows[i] * host->layer.problem->n));
         STARLIN__FORWARD(test(host));
     }
     STARLIN__FORWARD(wait_all(host));
@@ -160,14 +114,15 @@ static starlin_status_t run_chunks(baseline_host_t *host, unsigned nchunks)
 static starlin_status_t host_run(perf_baseline_t *base, perf_baseline_kind_t kind, unsigned nchunks)
 {
     baseline_host_t *host = (baseline_host_t *)base;
-    starlin__compute_t *compute = host->context->compute;
+    starlin__compute_t *compute = host->layer.context->compute;
     host->nstarted = host->ndone = 0;
     if (kind == PERF_BASELINE_GEMM) {
-        starlin__gemm_t gemm = gemm_of_rows(host, 0, host->problem->m);
+        starlin__gemm_t gemm = perf_layer_gemm(&host->layer, 0, host->layer.problem->m);
         return compute->ops->gemm(compute, 0, &gemm);
     }
     if (kind == PERF_BASELINE_COMM) {
-        STARLIN__FORWARD(start(host, starlin_matrix_data(host->zeros), host->problem->m * host->problem->n));
+        STARLIN__FORWARD(start(host, starlin_matrix_data(host->layer.zeros),
+                               host->layer.problem->m * host->layer.problem->n));
         return wait_all(host);
     }
     return run_chunks(host, kind == PERF_BASELINE_SERIAL ? 1 : nchunks);
@@ -175,7 +130,7 @@ static starlin_status_t host_run(perf_baseline_t *base, perf_baseline_kind_t kin
 
 static starlin_matrix_t *host_output(perf_baseline_t *base)
 {
-    return ((baseline_host_t *)base)->y;
+    return ((baseline_host_t *)base)->layer.y;
 }
 
 const perf_baseline_ops_t perf_baseline_host_ops = {
