@@ -56,19 +56,24 @@ starlin_status_t starlin__activity_open(starlin__device_t *device, starlin__acti
     const starlin__activity_ops_t *const sources[] = {starlin__activity_cupti, starlin__activity_events};
     const char *names[] = {"cupti", "events"}, *asked = getenv("STARLIN_ACTIVITY");
     bool automatic = asked == NULL || asked[0] == '\0' || strcmp(asked, "auto") == 0;
-    starlin_status_t status = starlin__error(
-        STARLIN_ERR_UNSUPPORTED, "activity: STARLIN_ACTIVITY=\"%s\" is not built here (allowed: auto%s%s)",
-        automatic ? "auto" : asked, sources[0] != NULL ? ", cupti" : "",
-        sources[1] != NULL ? ", events" : "");
+    starlin_status_t status = STARLIN_SUCCESS;
+    bool tried = false;
+
     for (int i = 0; i < 2; i++) {
         if (sources[i] == NULL || (!automatic && strcmp(asked, names[i]) != 0))
             continue;
         status = try_source(sources[i], device, activity_p);
+        tried = true;
         if (status == STARLIN_SUCCESS || !automatic)
             return status;
         starlin__log("activity: no %s: %s", names[i], starlin_last_error());
     }
-    return status;
+    if (tried)
+        return status;
+    return starlin__error(STARLIN_ERR_UNSUPPORTED,
+                          "activity: STARLIN_ACTIVITY=\"%s\" is not built here (allowed: auto%s%s)",
+                          automatic ? "auto" : asked, sources[0] != NULL ? ", cupti" : "",
+                          sources[1] != NULL ? ", events" : "");
 }
 
 void starlin__activity_close(starlin__activity_t *activity)
