@@ -32,6 +32,7 @@ typedef struct starlin__progress_setup {
     starlin__device_t *device; /* may be NULL */
     unsigned timeout_ms;
     bool has_core;             /* may spin: the thread has a core of its own */
+    double pause_us;           /* between looks where it has none */
     void (*attach)(void *arg); /* called once by the thread when it begins (binding) */
     void (*failed)(void *arg, const starlin__notice_t *notice); /* a failure, local or a peer's */
     void *arg;

@@ -6,10 +6,6 @@
 #include <sched.h>
 #include <time.h>
 
-/* Where workers go through the rounds, the thread only looks after what becomes due during a long gemm.
- * Rarely: a collective that moves data beside a gemm on one core costs both their caches (2 ranks on 2 cores,
- * 8 chunks: 12% at 1 ms, 2% at 20 ms). */
-static const double shared_pause_us = 20000.0;
 /* How often an idle engine with collectives to come looks for a peer's failure. */
 static const double notice_pause_us = 1000.0;
 
@@ -30,10 +26,10 @@ static double next_look_us(const starlin__progress_t *progress)
         deadline_us = starlin__work_deadline_us(progress, progress->running);
         if (wake_us > now_us)
             return wake_us < deadline_us ? wake_us : deadline_us;
-        return progress->setup.has_core ? now_us : now_us + shared_pause_us;
+        return progress->setup.has_core ? now_us : now_us + progress->setup.pause_us;
     }
     if (progress->head != NULL && progress->setup.bootstrap->nranks > 1)
-        return now_us + (progress->setup.has_core ? notice_pause_us : shared_pause_us);
+        return now_us + (progress->setup.has_core ? notice_pause_us : progress->setup.pause_us);
     return -1.0;
 }
 
