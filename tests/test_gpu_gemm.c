@@ -4,6 +4,7 @@
 
 #include "compute/compute.h"
 #include "gpu.h"
+#include "row_linear.h"
 
 typedef struct shape {
     int64_t m, n, k;
@@ -16,24 +17,6 @@ static const shape_t shapes[] = {
     {1, 257, 129, 0, 0, 0}, {256, 128, 512, 0, 0, 0}, {17, 40, 0, 0, 0, 3},    {3, 5, 4096, 0, 0, 0},
 };
 
-static void store(starlin_dtype_t dtype, void *data, int64_t i, double value)
-{
-    switch (dtype) {
-    case STARLIN_F32:
-        ((float *)data)[i] = (float)value;
-        break;
-    case STARLIN_F64:
-        ((double *)data)[i] = value;
-        break;
-    case STARLIN_F16:
-        ((uint16_t *)data)[i] = starlin__f32_to_f16((float)value);
-        break;
-    case STARLIN_BF16:
-        ((uint16_t *)data)[i] = starlin__f32_to_bf16((float)value);
-        break;
-    }
-}
-
 /* In -1..1: |sums| up to k, exact in f32; the rounding to the output type is the reference's own. */
 static double element(int64_t row, int64_t col, int64_t seed)
 {
@@ -45,7 +28,7 @@ static void *host_matrix(starlin_dtype_t dtype, int64_t rows, int64_t cols, int6
     void *data = calloc((size_t)(rows * ld + 1), starlin_dtype_nbytes(dtype));
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < ld; j++)
-            store(dtype, data, i * ld + j, j < cols ? element(i, j, seed) : NAN);
+            element_store(dtype, data, i * ld + j, j < cols ? element(i, j, seed) : NAN);
     }
     return data;
 }
@@ -58,10 +41,10 @@ static void *reference(const shape_t *s, starlin_dtype_t out, int64_t ldy)
             double sum = 0;
             for (int64_t l = 0; l < s->k; l++)
                 sum += element(i, l, 1) * element(j, l, 2);
-            store(out, y, i * ldy + j, sum);
+            element_store(out, y, i * ldy + j, sum);
         }
         for (int64_t j = s->n; j < ldy; j++)
-            store(out, y, i * ldy + j, 77);
+            element_store(out, y, i * ldy + j, 77);
     }
     return y;
 }
@@ -84,7 +67,7 @@ static void check_gemm(starlin__compute_t *compute, const shape_t *s, starlin_dt
     void *x = host_matrix(dtype, s->m, s->k, ldx, 1), *w = host_matrix(dtype, s->n, s->k, ldw, 2);
     void *expected = reference(s, out, ldy), *y = calloc(1, y_nbytes + 1);
     for (int64_t i = 0; i < s->m * ldy; i++)
-        store(out, y, i, 77); /* must survive between the rows */
+        element_store(out, y, i, 77); /* must survive between the rows */
     starlin__gemm_t gemm = {.m = s->m,
                             .n = s->n,
                             .k = s->k,

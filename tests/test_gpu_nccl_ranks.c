@@ -6,6 +6,7 @@
 #include "comm/comm.h"
 #include "compute/compute.h"
 #include "gpu.h"
+#include "row_linear.h"
 
 static starlin__bootstrap_t *bootstrap;
 
@@ -16,24 +17,6 @@ static const starlin__comm_ops_t *find_nccl(void)
             return starlin__comm_registry[i];
     }
     return NULL;
-}
-
-static void store(starlin_dtype_t dtype, void *data, size_t i, int value)
-{
-    switch (dtype) {
-    case STARLIN_F32:
-        ((float *)data)[i] = (float)value;
-        break;
-    case STARLIN_F64:
-        ((double *)data)[i] = value;
-        break;
-    case STARLIN_F16:
-        ((uint16_t *)data)[i] = starlin__f32_to_f16((float)value);
-        break;
-    case STARLIN_BF16:
-        ((uint16_t *)data)[i] = starlin__f32_to_bf16((float)value);
-        break;
-    }
 }
 
 static void wait_for(starlin__comm_t *comm, starlin__allreduce_t *request)
@@ -58,8 +41,8 @@ static void check_sum(starlin__comm_t *comm, starlin_dtype_t dtype, size_t count
         int sum = 0;
         for (int rank = 0; rank < bootstrap->nranks; rank++)
             sum += (int)((i + (size_t)rank) % 8);
-        store(dtype, mine, i, (int)((i + (size_t)bootstrap->rank) % 8));
-        store(dtype, expected, i, sum);
+        element_store(dtype, mine, i, (int)((i + (size_t)bootstrap->rank) % 8));
+        element_store(dtype, expected, i, sum);
     }
     CHECK_STATUS(comm->ops->buffer_alloc(comm, nbytes, &request.buffer), STARLIN_SUCCESS);
     if (is_registered)
