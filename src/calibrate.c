@@ -24,8 +24,8 @@ enum {
 /* Cost of one more chunk: two tasks, wake-up and launch. Measured on 2 cores with StarPU 1.3.10 (host)
  * and on an H200 with 1.4.10 (device). */
 static const double task_host_us = 12.0, task_device_us = 6.0;
-/* Both kernels share the device's processors and memory: fitted to two-stream loops with collectives of 8
- * CTAs on an H200. */
+/* Both kernels share the device's processors and memory: guesses near what two-stream loops with collectives
+ * of 8 CTAs showed on an H200. */
 static const double device_gemm_slowdown = 1.02, device_comm_slowdown = 1.05;
 /* A gemm's blocks stay to its end, so a collective that comes later waits for it: as good as for ever. */
 static const double device_comm_delay_us = 1e9;
