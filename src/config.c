@@ -250,6 +250,7 @@ starlin_status_t starlin__model_config_parse(const char *text, starlin__model_co
             break;
         text += length + 1;
     }
+    config.ctas_given = seen[MODEL_CTAS];
     if (!seen[MODEL_GBPS])
         return starlin__error(STARLIN_ERR_INVALID, "model: gbps is missing; it is %s",
                               model_fields[MODEL_GBPS].allowed);

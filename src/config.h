@@ -24,6 +24,7 @@ typedef struct starlin__model_config {
     double gbps;       /* > 0, GB/s (1e9 bytes) */
     double latency_us; /* >= 0, default 0 */
     unsigned ctas;     /* 1..1024, default 8 */
+    bool ctas_given;   /* else the planner may choose another number */
     unsigned ranks;    /* 2..1048576, default 2 */
 } starlin__model_config_t;
 

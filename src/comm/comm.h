@@ -14,6 +14,7 @@ typedef struct starlin__allreduce {
     void *buffer; /* contiguous, in the communicator's space */
     size_t count; /* elements; 0 is allowed */
     starlin_dtype_t dtype;
+    unsigned ctas; /* device: thread blocks, one of ctas_choices(); 0: the communicator's own number */
     /* device communicators: allreduce_start makes its stream wait for `after` and records `done` behind the
      * collective */
     starlin__event_t *after;
@@ -52,6 +53,12 @@ typedef struct starlin__comm_ops {
     starlin_status_t (*buffer_register)(starlin__comm_t *comm, void *buffer, size_t nbytes,
                                         void **registration_p);
     void (*buffer_deregister)(starlin__comm_t *comm, void *registration);
+    /* Numbers of thread blocks that requests may ask for, rising, at most `most`; returns how many. May be
+     * NULL: none. */
+    size_t (*ctas_choices)(const starlin__comm_t *comm, unsigned *ctas, size_t most);
+    /* Before the first request with this number, once or again. Collective; blocks; comes while no collective
+     * is in flight. May be NULL: nothing has to be done. */
+    starlin_status_t (*ctas_prepare)(starlin__comm_t *comm, unsigned ctas);
     /* Exact cost of one collective of nbytes. May be NULL: it has to be measured. */
     double (*predict_us)(const starlin__comm_t *comm, double nbytes);
     /* Time (starlin__now_us() clock) before which a test is in vain. May be NULL: poll. */

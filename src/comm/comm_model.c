@@ -9,6 +9,7 @@
 typedef struct starlin__comm_model {
     starlin__comm_t base;
     starlin__model_config_t config;
+    unsigned max_ctas; /* 0: any */
     double busy_until_us;
 } comm_model_t;
 
@@ -23,6 +24,7 @@ static starlin_status_t model_create(const starlin__comm_setup_t *setup, starlin
 {
     starlin__model_config_t config;
     comm_model_t *comm;
+    unsigned max_ctas;
 
     STARLIN__FORWARD(starlin__model_config_parse(setup->parameters, &config));
     if (setup->bootstrap->nranks != 1)
@@ -31,8 +33,9 @@ static starlin_status_t model_create(const starlin__comm_setup_t *setup, starlin
                               setup->bootstrap->nranks);
     if (setup->device != NULL && starlin__model_device == NULL)
         return starlin__error(STARLIN_ERR_UNSUPPORTED, "communicator model has no device part in this build");
-    if (setup->config->max_ctas != 0)
-        config.ctas = setup->config->max_ctas;
+    max_ctas = setup->config->max_ctas;
+    if (max_ctas != 0 && config.ctas > max_ctas)
+        config.ctas = max_ctas;
     comm = starlin__alloc(sizeof *comm);
     if (comm == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "communicator model");
@@ -41,6 +44,7 @@ static starlin_status_t model_create(const starlin__comm_setup_t *setup, starlin
     comm->base.device = setup->device;
     comm->base.nranks = (int)config.ranks;
     comm->config = config;
+    comm->max_ctas = max_ctas;
     *comm_p = &comm->base;
     return STARLIN_SUCCESS;
 }
@@ -78,6 +82,22 @@ static double model_wake_us(const starlin__comm_t *base, const starlin__allreduc
     return base->device != NULL ? 0.0 : request->opaque.numbers[0];
 }
 
+/* A link whose thread blocks were not named works with any number that can keep up with it. */
+static size_t model_ctas_choices(const starlin__comm_t *base, unsigned *ctas, size_t most)
+{
+    static const unsigned choices[] = {1, 2, 4, 8, 16, 24};
+    const comm_model_t *comm = (const comm_model_t *)base;
+    size_t count = 0;
+
+    if (base->device == NULL || comm->config.ctas_given)
+        return 0;
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0] && count < most; i++) {
+        if (comm->max_ctas == 0 || choices[i] <= comm->max_ctas)
+            ctas[count++] = choices[i];
+    }
+    return count;
+}
+
 static double model_predict_us(const starlin__comm_t *base, double nbytes)
 {
     return starlin__model_config_time_us(&((const comm_model_t *)base)->config, nbytes);
@@ -90,6 +110,7 @@ const starlin__comm_ops_t starlin__comm_model_ops = {
     .destroy = model_destroy,
     .allreduce_start = model_start,
     .allreduce_test = model_test,
+    .ctas_choices = model_ctas_choices,
     .predict_us = model_predict_us,
     .wake_us = model_wake_us,
 };

@@ -13,7 +13,8 @@ static starlin_status_t start(starlin__device_t *device, starlin__allreduce_t *r
     if (request->after != NULL)
         STARLIN__FORWARD(device->ops->event_wait(device, request->after, STARLIN__STREAM_COMM));
     STARLIN__FORWARD(starlin__device_cuda_enter(device));
-    int error = starlin__paced_launch(request->buffer, nbytes, config->ctas, time_us, stream);
+    unsigned ctas = request->ctas != 0 ? request->ctas : config->ctas;
+    int error = starlin__paced_launch(request->buffer, nbytes, ctas, time_us, stream);
     starlin__device_cuda_leave(device);
     STARLIN__FORWARD(starlin__device_cuda_status((cudaError_t)error, "launching the modelled collective"));
     if (request->done != NULL)
