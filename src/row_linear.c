@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The row-parallel linear operator: checks once, then inserts gemm -> allreduce (-> cast) for every chunk. */
+/* The row-parallel linear operator: checks, agrees and prepares once per shape, then has the tasks inserted.
+ */
 #define _POSIX_C_SOURCE 200809L
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "operator.h"
+#include "row_linear_insert.h"
 
 /* Shapes that need no further exchange or workspace. Kept in the context until its end. */
 typedef struct starlin__agreed {
@@ -227,23 +228,10 @@ static starlin_status_t refuse(starlin_context_t *context, const starlin_matrix_
     return agreement == STARLIN_SUCCESS ? starlin__error(status, "%s", text) : agreement;
 }
 
-static starlin__gemm_t gemm_shape(const starlin_matrix_t *x, const starlin_matrix_t *w,
-                                  const starlin_matrix_t *sum, size_t i)
-{
-    return (starlin__gemm_t){.m = x->chunk_rows[i],
-                             .n = w->rows,
-                             .k = x->cols,
-                             .ldx = x->ld,
-                             .ldw = w->ld,
-                             .ldy = sum->ld,
-                             .dtype = x->dtype,
-                             .out_dtype = sum->dtype};
-}
-
 /* Workspaces and algorithms, once per shape; workspaces may move, so no gemm may run meanwhile. */
-static starlin_status_t prepare(starlin_context_t *context, const starlin_matrix_t *x,
-                                const starlin_matrix_t *w, const starlin_matrix_t *sum)
+static starlin_status_t prepare(starlin_context_t *context, const starlin__row_linear_t *linear)
 {
+    const starlin_matrix_t *x = linear->x, *w = linear->w, *sum = linear->sum;
     int64_t shape[5] = {x->cols, x->ld, w->ld, w->rows, (int64_t)sum->dtype};
     uint64_t key = starlin__hash(ranks_key(sum, STARLIN_REDUCTION_NATIVE), shape, sizeof shape);
 
@@ -252,144 +240,60 @@ static starlin_status_t prepare(starlin_context_t *context, const starlin_matrix
         return STARLIN_SUCCESS;
     starlin__context_drain(context);
     for (size_t i = 0; i < x->nchunks; i++) {
-        starlin__gemm_t gemm = gemm_shape(x, w, sum, i);
+        starlin__gemm_t gemm = starlin__row_linear_gemm(linear, i);
         STARLIN__FORWARD(context->compute->ops->prepare(context->compute, &gemm));
     }
     return remember(context, key, false);
 }
 
-/* Earlier operators first, then earlier chunks: the order in which the link can be kept busy. Policies
- * with few levels get the order of the chunks. */
-static int gemm_priority(const starlin_context_t *context, unsigned chunk)
-{
-    int64_t lowest = starpu_sched_get_min_priority(), highest = starpu_sched_get_max_priority();
-    int64_t place =
-        highest - lowest > INT_MAX ? (int64_t)(context->ntasks % INT_MAX) + 1 : (int64_t)chunk + 1;
-    return (int)(highest - (place < highest - lowest ? place : highest - lowest));
-}
-
-static void insert_chunk(starlin_context_t *context, starlin__chunk_op_t *op)
-{
-    bool stages = context->device != NULL && context->comm->space == STARLIN__HOST;
-    bool casts = op->sum != op->y;
-    bool retires =
-        op->y->events != NULL && !op->synchronous && (op->x->exposed || op->w->exposed || op->y->exposed);
-    unsigned ntasks = 2u + stages + casts + retires;
-
-    atomic_store(&op->pending, ntasks);
-    op->priority = gemm_priority(context, op->chunk);
-    pthread_mutex_lock(&context->lock);
-    op->x->inflight++;
-    op->w->inflight++;
-    op->y->inflight++;
-    context->inflight++;
-    context->ntasks += ntasks;
-    pthread_mutex_unlock(&context->lock);
-
-    starlin__gemm_insert(op);
-    if (stages)
-        starlin__stage_insert(op);
-    starlin__allreduce_insert(op);
-    if (casts)
-        starlin__cast_insert(op);
-    if (retires)
-        starlin__retire_insert(op);
-}
-
-static void release_records(starlin__chunk_op_t *first)
-{
-    while (first != NULL) {
-        starlin__chunk_op_t *op = first;
-        first = first->next;
-        starlin__chunk_op_release(op);
-    }
-}
-
-/* All records of an operator, linked by `next`, or none. */
-static starlin_status_t acquire_records(starlin_context_t *context, size_t count,
-                                        starlin__chunk_op_t **first_p)
-{
-    starlin__chunk_op_t *first = NULL;
-
-    for (size_t i = 0; i < count; i++) {
-        starlin__chunk_op_t *op = starlin__chunk_op_acquire(context);
-        if (op == NULL) {
-            release_records(first);
-            return starlin__error(STARLIN_ERR_NO_MEMORY, "row_linear of %zu chunks", count);
-        }
-        op->next = first;
-        first = op;
-    }
-    *first_p = first;
-    return STARLIN_SUCCESS;
-}
-
 /* Everything that can fail, before the first task. A new shape is compared before and after. */
-static starlin_status_t set_up(starlin_context_t *context, starlin_matrix_t *const matrices[3],
-                               starlin_reduction_t reduction, starlin_matrix_t **sum_p,
+static starlin_status_t set_up(starlin_context_t *context, starlin__row_linear_t *linear,
                                starlin__chunk_op_t **records_p)
 {
-    starlin_matrix_t *x = matrices[0], *w = matrices[1], *y = matrices[2];
-    uint64_t key = ranks_key(y, reduction);
+    starlin_matrix_t *matrices[3] = {linear->x, linear->w, linear->y};
+    uint64_t key = ranks_key(linear->y, linear->reduction);
     bool is_new = !is_known(context, key, true);
     starlin_status_t status;
 
     if (is_new)
-        STARLIN__FORWARD(agree(context, y, reduction));
-    status = choose_sum(context, y, reduction, sum_p);
+        STARLIN__FORWARD(agree(context, linear->y, linear->reduction));
+    status = choose_sum(context, linear->y, linear->reduction, &linear->sum);
     if (status == STARLIN_SUCCESS)
         status = starlin__matrix_check_room(matrices);
     if (status == STARLIN_SUCCESS)
-        status = prepare(context, x, w, *sum_p);
+        status = prepare(context, linear);
     if (status == STARLIN_SUCCESS)
-        status = acquire_records(context, y->nchunks, records_p);
+        status = starlin__row_linear_acquire(context, linear, records_p);
     if (is_new)
         status = agree_ready(context, key, status);
     if (is_new && status == STARLIN_SUCCESS) /* every rank is here now */
-        status = starlin__matrix_register(*sum_p);
+        status = starlin__matrix_register(linear->sum);
     if (status != STARLIN_SUCCESS)
-        release_records(*records_p);
+        starlin__row_linear_release(*records_p);
     return status;
 }
 
 starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t *x, starlin_matrix_t *w,
                                     starlin_matrix_t *y, const starlin_row_linear_options_t *options)
 {
-    starlin_reduction_t reduction = options != NULL ? options->reduction : STARLIN_REDUCTION_NATIVE;
+    starlin__row_linear_t linear = {.x = x, .w = w, .y = y};
     starlin__chunk_op_t *records = NULL;
-    starlin_matrix_t *sum = NULL;
     starlin_status_t status;
-    bool synchronous;
     uint64_t key;
 
+    linear.reduction = options != NULL ? options->reduction : STARLIN_REDUCTION_NATIVE;
     status = check_arguments(context, x, w, y, options);
     if (status != STARLIN_SUCCESS)
-        return refuse(context, y, reduction, status);
-    STARLIN__FORWARD(set_up(context, (starlin_matrix_t *[3]){x, w, y}, reduction, &sum, &records));
-    key = ranks_key(y, reduction);
+        return refuse(context, y, linear.reduction, status);
+    STARLIN__FORWARD(set_up(context, &linear, &records));
+    key = ranks_key(y, linear.reduction);
 
-    /* data that StarPU moves between host and device must be finished when a body returns */
-    synchronous = context->device != NULL && (context->comm->space == STARLIN__HOST || x->events == NULL ||
-                                              w->events == NULL || y->events == NULL);
     if (context->device != NULL && context->comm->space == STARLIN__HOST)
-        y->exposed = sum->exposed = true;
+        y->exposed = linear.sum->exposed = true;
     context->sequence++;
     context->history = starlin__hash(context->history, &key, sizeof key);
     x->is_read = w->is_read = true;
     x->last_sequence = w->last_sequence = y->last_sequence = context->sequence;
-    for (size_t i = 0; i < y->nchunks; i++) {
-        starlin__chunk_op_t *op = records;
-        records = op->next;
-        op->sequence = context->sequence;
-        op->chunk = (unsigned)i;
-        op->x = x;
-        op->w = w;
-        op->y = y;
-        op->sum = sum;
-        op->sum_handle = sum->handles[i];
-        op->gemm = gemm_shape(x, w, sum, i);
-        op->synchronous = synchronous;
-        insert_chunk(context, op);
-    }
+    starlin__row_linear_insert(context, &linear, records);
     return STARLIN_SUCCESS;
 }
