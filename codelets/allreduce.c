@@ -73,7 +73,10 @@ static void on_end(starlin__work_t *work)
                                 .rows = op->gemm.m};
         starlin__timeline_add(context->timeline, &span);
     }
-    starpu_task_end_dep_release(op->collective_task);
+    if (op->collective_task != NULL)
+        starpu_task_end_dep_release(op->collective_task);
+    else
+        starlin__chunk_op_ended(op);
 }
 
 /* --- codelet */
@@ -94,7 +97,6 @@ static void describe(starlin__chunk_op_t *op)
 {
     starlin__allreduce_t *request = &op->collective.request;
     const starlin_matrix_t *sum = op->sum;
-    int64_t first = 0;
 
     request->count = (size_t)(op->gemm.m * op->gemm.n);
     request->dtype = sum->dtype;
@@ -108,12 +110,19 @@ static void describe(starlin__chunk_op_t *op)
     op->collective.ends_at_launch = false;
     if (op->context->comm->space != STARLIN__DEVICE)
         return;
-    for (unsigned i = 0; i < op->chunk; i++)
-        first += sum->chunk_rows[i];
-    request->buffer = (char *)sum->data + (size_t)(first * sum->ld) * starlin_dtype_nbytes(sum->dtype);
+    request->buffer = starlin__matrix_chunk_data(sum, op->chunk);
     request->after = sum->events[op->chunk].compute;
     request->done = sum->events[op->chunk].comm;
     op->collective.ends_at_launch = !op->synchronous;
+}
+
+bool starlin__allreduce_launch(starlin__chunk_op_t *op)
+{
+    if (op->failure.status != STARLIN_SUCCESS) /* the peers have to hear of it first */
+        return false;
+    describe(op);
+    op->collective_task = NULL;
+    return starlin__progress_start_now(op->context->progress, &op->collective);
 }
 
 void starlin__allreduce_insert(starlin__chunk_op_t *op)

@@ -11,15 +11,11 @@ void *starlin__gemm_hook_arg;
 
 /* --- bodies: the argument is the chunk's record; buffers are x_i (R), w (R), sum_i (W) */
 
-static starlin_status_t run(starlin__chunk_op_t *op, void *buffers[])
+static starlin__gemm_t bind_buffers(const starlin__chunk_op_t *op, void *buffers[])
 {
-    starlin_context_t *context = op->context;
     starlin__gemm_t gemm = op->gemm;
     size_t ldx = 0, ldw = 0, ldy;
 
-    if (starlin__gemm_hook != NULL &&
-        !starlin__gemm_hook(starlin__gemm_hook_arg, context->bootstrap->rank, op->sequence, op->chunk))
-        return starlin__error(STARLIN_ERR_COMPUTE, "gemm of chunk %u failed (injected)", op->chunk);
     if (gemm.k > 0) { /* an empty slice's handle is StarPU's void interface, which not even has an id */
         gemm.x = starlin__buffer_data(buffers[0], &ldx);
         gemm.w = starlin__buffer_data(buffers[1], &ldw);
@@ -28,19 +24,31 @@ static starlin_status_t run(starlin__chunk_op_t *op, void *buffers[])
     gemm.ldx = ldx != 0 ? (int64_t)ldx : gemm.k;
     gemm.ldw = ldw != 0 ? (int64_t)ldw : gemm.k;
     gemm.ldy = ldy != 0 ? (int64_t)ldy : gemm.n;
-    return context->compute->ops->gemm(context->compute, (unsigned)starpu_worker_get_id(), &gemm);
+    return gemm;
+}
+
+static starlin_status_t run(starlin__chunk_op_t *op, const starlin__gemm_t *gemm)
+{
+    starlin_context_t *context = op->context;
+
+    if (starlin__gemm_hook != NULL &&
+        !starlin__gemm_hook(starlin__gemm_hook_arg, context->bootstrap->rank, op->sequence, op->chunk))
+        return starlin__error(STARLIN_ERR_COMPUTE, "gemm of chunk %u failed (injected)", op->chunk);
+    return context->compute->ops->gemm(context->compute, (unsigned)starpu_worker_get_id(), gemm);
 }
 
 static void gemm_cpu(void *buffers[], void *arg)
 {
     starlin__chunk_op_t *op = arg;
     double start_us = starlin__now_us();
+    starlin__gemm_t gemm;
     starlin_status_t status;
 
     if (starlin__chunk_op_skips(op))
         return;
+    gemm = bind_buffers(op, buffers);
     starlin__range_begin("gemm", op->sequence, op->chunk);
-    status = run(op, buffers);
+    status = run(op, &gemm);
     starlin__range_end();
     if (status != STARLIN_SUCCESS)
         starlin__chunk_op_fail(op, status, starlin_last_error());
@@ -101,7 +109,7 @@ static starlin__launch_t *mark_begin(const starlin__chunk_op_t *op)
     return starlin__activity_begin(op->context->activity, &what, NULL);
 }
 
-static starlin_status_t launch(starlin__chunk_op_t *op, void *buffers[])
+static starlin_status_t launch(starlin__chunk_op_t *op, const starlin__gemm_t *gemm)
 {
     starlin__device_t *device = op->context->device;
     starlin__launch_t *mark;
@@ -109,7 +117,7 @@ static starlin_status_t launch(starlin__chunk_op_t *op, void *buffers[])
 
     STARLIN__FORWARD(order_before(op));
     mark = mark_begin(op);
-    status = run(op, buffers);
+    status = run(op, gemm);
     if (mark != NULL)
         starlin__activity_end(op->context->activity, mark);
     STARLIN__FORWARD(status);
@@ -117,18 +125,41 @@ static starlin_status_t launch(starlin__chunk_op_t *op, void *buffers[])
     return op->synchronous ? device->ops->synchronize(device) : STARLIN_SUCCESS;
 }
 
-static void gemm_cuda(void *buffers[], void *arg)
+/* On whichever thread. */
+static void launch_or_fail(starlin__chunk_op_t *op, const starlin__gemm_t *gemm)
 {
-    starlin__chunk_op_t *op = arg;
     starlin_status_t status;
 
-    if (starlin__chunk_op_skips(op))
-        return;
     starlin__range_begin("gemm", op->sequence, op->chunk);
-    status = launch(op, buffers);
+    status = launch(op, gemm);
     starlin__range_end();
     if (status != STARLIN_SUCCESS)
         starlin__chunk_op_fail(op, status, starlin_last_error());
+}
+
+static void gemm_cuda(void *buffers[], void *arg)
+{
+    starlin__chunk_op_t *op = arg;
+    starlin__gemm_t gemm;
+
+    if (starlin__chunk_op_skips(op))
+        return;
+    gemm = bind_buffers(op, buffers);
+    launch_or_fail(op, &gemm);
+}
+
+/* --- without a task */
+
+void starlin__gemm_launch(starlin__chunk_op_t *op)
+{
+    starlin__gemm_t gemm = op->gemm;
+
+    gemm.x = starlin__matrix_chunk_data(op->x, op->chunk);
+    gemm.w = starlin__matrix_chunk_data(op->w, 0);
+    gemm.y = starlin__matrix_chunk_data(op->sum, op->chunk);
+    if (!starlin__chunk_op_skips(op))
+        launch_or_fail(op, &gemm);
+    starlin__chunk_op_ended(op);
 }
 
 /* --- performance model: by shape and inner size, one symbol per dtype */

@@ -5,6 +5,7 @@
 #define STARLIN_CONTEXT_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "activity.h"
 #include "bootstrap.h"
@@ -49,7 +50,7 @@ struct starlin_context {
     pthread_cond_t idle;  /* an operator's last task has ended */
     uint64_t sequence;    /* operators submitted */
     uint64_t ntasks;      /* tasks submitted, all kinds */
-    unsigned inflight;    /* chunk operations not ended */
+    atomic_uint inflight; /* chunk operations not ended; changed under the lock */
     unsigned nmatrices;
     starlin__notice_t failure;          /* of the smallest failed sequence; status 0: none */
     bool failed;                        /* a wait has returned the failure: no more operators */

@@ -52,6 +52,9 @@ void starlin__rows_text(const int64_t *rows, size_t nchunks, char *text, size_t 
 starlin_status_t starlin__matrix_create_like(const starlin_matrix_t *model, starlin_dtype_t dtype,
                                              starlin_matrix_t **matrix_p);
 
+/* First element of a chunk, in the matrix's own memory. */
+void *starlin__matrix_chunk_data(const starlin_matrix_t *matrix, size_t chunk);
+
 /* Waits until the tasks of all operators that use the matrix have ended (on a device: are launched), and
  * returns the last such operator's sequence number. */
 uint64_t starlin__matrix_wait_launched(starlin_matrix_t *matrix);

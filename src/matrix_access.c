@@ -13,6 +13,15 @@ static bool goes_through_starpu(const starlin_matrix_t *matrix)
     return matrix->exposed || matrix->space == STARLIN__HOST;
 }
 
+void *starlin__matrix_chunk_data(const starlin_matrix_t *matrix, size_t chunk)
+{
+    int64_t first = 0;
+
+    for (size_t i = 0; i < chunk; i++)
+        first += matrix->chunk_rows[i];
+    return (char *)matrix->data + (size_t)(first * matrix->ld) * starlin_dtype_nbytes(matrix->dtype);
+}
+
 uint64_t starlin__matrix_wait_launched(starlin_matrix_t *matrix)
 {
     starlin_context_t *context = matrix->context;

@@ -39,6 +39,12 @@ void starlin__allreduce_insert(starlin__chunk_op_t *op);
 void starlin__cast_insert(starlin__chunk_op_t *op);
 void starlin__retire_insert(starlin__chunk_op_t *op);
 
+/* The same without a task, on the caller's thread, on a device where nothing is in flight before this chunk
+ * and the application has no handle of its matrices: waking a worker up costs more than a launch. False: the
+ * collective has to be inserted. */
+void starlin__gemm_launch(starlin__chunk_op_t *op);
+bool starlin__allreduce_launch(starlin__chunk_op_t *op);
+
 /* Once, when the workers run. */
 void starlin__workers_attach(void);
 

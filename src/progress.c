@@ -108,6 +108,8 @@ static void start(starlin__progress_t *progress, starlin__work_t *work)
             start_failed(progress, work->sequence, status);
     }
     if (progress->broken || work->ends_at_launch) {
+        if (progress->setup.bootstrap->nranks > 1)
+            atomic_store(&progress->owes, true);
         end(progress, work);
         return;
     }
@@ -237,6 +239,39 @@ bool starlin__progress_round(starlin__progress_t *progress)
     if (!ended)
         poll_notices(progress);
     return ended;
+}
+
+bool starlin__progress_start_now(starlin__progress_t *progress, starlin__work_t *work)
+{
+    bool is_next;
+
+    pthread_mutex_lock(&progress->round);
+    pthread_mutex_lock(&progress->lock);
+    is_next = progress->head == NULL && work->ends_at_launch;
+    if (is_next && progress->sleeps && progress->setup.bootstrap->nranks > 1)
+        pthread_cond_signal(&progress->changed); /* from now on peers may have something to tell */
+    pthread_mutex_unlock(&progress->lock);
+    if (is_next) {
+        work->failed_before_start = false;
+        work->ready_us = starlin__now_us();
+        atomic_fetch_add(&progress->active, 1);
+        start(progress, work);
+    }
+    pthread_mutex_unlock(&progress->round);
+    return is_next;
+}
+
+void starlin__progress_listen(starlin__progress_t *progress)
+{
+    if (progress->setup.bootstrap->nranks == 1 || pthread_mutex_trylock(&progress->round) != 0)
+        return;
+    poll_notices(progress);
+    pthread_mutex_unlock(&progress->round);
+}
+
+void starlin__progress_settled(starlin__progress_t *progress)
+{
+    atomic_store(&progress->owes, false);
 }
 
 bool starlin__progress_advance(starlin__progress_t *progress)

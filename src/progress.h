@@ -49,6 +49,16 @@ void starlin__progress_submit(starlin__progress_t *progress, starlin__work_t *wo
 void starlin__progress_ready(starlin__progress_t *progress, starlin__work_t *work,
                              const starlin__notice_t *failure);
 
+/* Starts the work at once, on the caller's thread, if it ends at launch and no other work has been submitted
+ * that is not started. False, and nothing is done, otherwise. */
+bool starlin__progress_start_now(starlin__progress_t *progress, starlin__work_t *work);
+
+/* Hears of peers' failures. For who waits for a device: works that ended at launch are no reason for the
+ * engine's thread to look often. Cheap with one rank. */
+void starlin__progress_listen(starlin__progress_t *progress);
+/* The device has finished all that was launched: no peer's failure can follow from it. */
+void starlin__progress_settled(starlin__progress_t *progress);
+
 /* Goes through a round on the caller's thread (an idle worker's), where the engine's thread has no core of
  * its own. Cheap when there is nothing to do. False: nothing is in flight. */
 bool starlin__progress_advance(starlin__progress_t *progress);

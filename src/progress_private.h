@@ -27,6 +27,7 @@ struct starlin__progress {
     bool broken;
     bool told;          /* peers know of a failure of this rank */
     atomic_uint active; /* works submitted and not ended: nothing to do for anybody at 0 */
+    atomic_bool owes;   /* collectives have ended at launch: a peer that fails before one waits for our ear */
 };
 
 /* One round: starts what can start, tests what runs. With `round` held. True if a work ended. */

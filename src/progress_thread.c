@@ -28,7 +28,7 @@ static double next_look_us(const starlin__progress_t *progress)
             return wake_us < deadline_us ? wake_us : deadline_us;
         return progress->setup.has_core ? now_us : now_us + progress->setup.pause_us;
     }
-    if (progress->head != NULL && progress->setup.bootstrap->nranks > 1)
+    if ((progress->head != NULL && progress->setup.bootstrap->nranks > 1) || atomic_load(&progress->owes))
         return now_us + (progress->setup.has_core ? notice_pause_us : progress->setup.pause_us);
     return -1.0;
 }
@@ -98,6 +98,7 @@ starlin_status_t starlin__progress_create(const starlin__progress_setup_t *setup
     pthread_mutex_init(&progress->lock, NULL);
     pthread_mutex_init(&progress->round, NULL);
     atomic_init(&progress->active, 0);
+    atomic_init(&progress->owes, false);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&progress->changed, &attributes);

@@ -57,28 +57,42 @@ static int gemm_priority(const starlin_context_t *context, unsigned chunk)
     return (int)(highest - (place < highest - lowest ? place : highest - lowest));
 }
 
+/* Nothing that runs or waits could come before this chunk, so it needs neither a dependency nor a decision of
+ * the policy: its gemm is launched here. A worker would have to wake up first, which costs a step on a
+ * device tens of microseconds. */
+static bool is_first(const starlin_context_t *context, const starlin__chunk_op_t *op)
+{
+    return op->y->events != NULL && !op->synchronous && atomic_load(&context->inflight) == 0;
+}
+
 static void insert_chunk(starlin_context_t *context, starlin__chunk_op_t *op)
 {
     bool stages = context->device != NULL && context->comm->space == STARLIN__HOST;
     bool casts = op->sum != op->y;
-    bool retires =
-        op->y->events != NULL && !op->synchronous && (op->x->exposed || op->w->exposed || op->y->exposed);
-    unsigned ntasks = 2u + stages + casts + retires;
+    bool exposes = op->x->exposed || op->w->exposed || op->y->exposed;
+    bool retires = op->y->events != NULL && !op->synchronous && exposes;
+    unsigned nsteps = 2u + stages + casts + retires;
+    bool launches_gemm = !exposes && is_first(context, op);
+    bool launches_all = launches_gemm && op->y->nchunks == 1;
 
-    atomic_store(&op->pending, ntasks);
+    atomic_store(&op->pending, nsteps);
     op->priority = gemm_priority(context, op->chunk);
     pthread_mutex_lock(&context->lock);
     op->x->inflight++;
     op->w->inflight++;
     op->y->inflight++;
     context->inflight++;
-    context->ntasks += ntasks;
+    context->ntasks += nsteps - launches_gemm - launches_all;
     pthread_mutex_unlock(&context->lock);
 
-    starlin__gemm_insert(op);
+    if (launches_gemm)
+        starlin__gemm_launch(op);
+    else
+        starlin__gemm_insert(op);
     if (stages)
         starlin__stage_insert(op);
-    starlin__allreduce_insert(op);
+    if (!launches_all || !starlin__allreduce_launch(op))
+        starlin__allreduce_insert(op);
     if (casts)
         starlin__cast_insert(op);
     if (retires)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A gemm that fails on some rank comes back from every rank's waits, earlier operators are unharmed, and the
- * next context works. Delays differ from round to round and rank to rank. */
+ * next context works. Delays differ from round to round and rank to rank.
+ * usage: test_failure [ROUNDS [CHUNKS]] */
 #define _POSIX_C_SOURCE 200809L
 #include <time.h>
 
@@ -9,7 +10,9 @@
 #include "linear.h"
 #include "world.h"
 
-enum { NOPERATORS = 4, NCHUNKS = 4, TIMEOUT_MS = 20000 };
+enum { NOPERATORS = 4, TIMEOUT_MS = 20000 };
+
+static size_t nchunks = 4;
 
 typedef struct fault {
     uint64_t sequence; /* operator that fails */
@@ -31,7 +34,7 @@ static bool hook(void *arg, int rank, uint64_t sequence, unsigned chunk)
 static void open_linears(starlin_context_t *context, linear_t *linears)
 {
     for (int i = 0; i < NOPERATORS; i++) {
-        linears[i] = (linear_t){.context = context, .m = 12, .n = 5, .k = 9, .count = NCHUNKS};
+        linears[i] = (linear_t){.context = context, .m = 12, .n = 5, .k = 9, .count = nchunks};
         CHECK_STATUS(linear_open(&linears[i]), STARLIN_SUCCESS);
     }
 }
@@ -86,7 +89,7 @@ static void run(const fault_t *fault)
 
 static void run_sound(void)
 {
-    linear_t linear = {.m = 12, .n = 5, .k = 9, .count = NCHUNKS};
+    linear_t linear = {.m = 12, .n = 5, .k = 9, .count = nchunks};
 
     linear.context = world_context(TIMEOUT_MS);
     if (linear.context == NULL)
@@ -98,6 +101,7 @@ static void run_sound(void)
 int main(int argc, char **argv)
 {
     int nrounds = argc > 1 ? atoi(argv[1]) : 20;
+    nchunks = argc > 2 ? (size_t)atoi(argv[2]) : nchunks;
 
     setenv("STARPU_SILENT", "1", 0);
     setenv("STARPU_NCPU", "2", 0);
@@ -105,7 +109,7 @@ int main(int argc, char **argv)
     for (int round = 0; round < nrounds; round++) {
         unsigned all = (1u << world_nranks) - 1, some[3] = {all & 1, 1u << (world_nranks - 1), all};
         fault_t fault = {.sequence = (uint64_t)(round % NOPERATORS) + 1,
-                         .chunk = (unsigned)(round / NOPERATORS) % NCHUNKS,
+                         .chunk = (unsigned)((size_t)(round / NOPERATORS) % nchunks),
                          .ranks = some[round % 3],
                          .seed = (uint64_t)round};
         run(&fault);

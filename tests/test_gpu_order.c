@@ -30,8 +30,10 @@ static void check_launches(starlin_context_t *context)
     enum { MOST = 1 << 14 };
     static starlin__span_t spans[2 * MOST];
     static double launches[MOST];
-    size_t nspans = starlin__timeline_read(context->timeline, spans, 2 * MOST), nlaunches = 0, early = 0;
+    size_t nspans, nlaunches = 0, early = 0;
 
+    starlin__context_collect(context);
+    nspans = starlin__timeline_read(context->timeline, spans, 2 * MOST);
     memset(launches, 0, sizeof launches);
     for (size_t i = 0; i < nspans; i++) {
         size_t place = (size_t)(spans[i].sequence - 1) * NCHUNKS + spans[i].chunk;
