@@ -100,6 +100,7 @@ static void describe(starlin__chunk_op_t *op)
 
     request->count = (size_t)(op->gemm.m * op->gemm.n);
     request->dtype = sum->dtype;
+    request->ctas = op->y->ctas;
     op->collective.sequence = op->sequence;
     op->collective.owner = op;
     op->collective.on_start = on_start;

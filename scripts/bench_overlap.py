@@ -31,7 +31,7 @@ def parse():
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--ctas", type=int, default=8)
+    parser.add_argument("--ctas", type=int)
     parser.add_argument("--only", default="a,b,c,d")
     parser.add_argument("--out", default="bench-results")
     parser.add_argument("--limit", type=float, default=float("inf"))
@@ -69,8 +69,9 @@ def row_of(group, gbps, perf_row, fixed):
         "auto_ideal": ratio(auto, ideal), "auto_serial": ratio(auto, serial),
         "auto_best": ratio(auto, best_us), "auto_loop": ratio(auto, perf_row["loop_us"]),
         "auto_loop2": ratio(auto, loops.get("2")),
-        "predicted_us": predicted,
+        "predicted_us": predicted, "simulated_us": plan.get("simulated_us"), "auto_ctas": plan.get("ctas"),
         "prediction_error_pct": 100 * (predicted / auto - 1) if predicted else None,
+        "simulation_error_pct": 100 * (plan["simulated_us"] / auto - 1) if plan.get("simulated_us") else None,
     }
 
 
@@ -141,7 +142,8 @@ class Sweep:
                 f"{cell(row['auto_ideal'])} x ideal, {cell(row['auto_serial'])} x serial")
 
     def gpu(self):
-        quick, link = self.options.quick, f"latency_us=10,ctas={self.options.ctas}"
+        ctas = f",ctas={self.options.ctas}" if self.options.ctas else ""  # else auto chooses, 8 for all others
+        quick, link = self.options.quick, "latency_us=10" + ctas
         groups = self.options.groups
         gpu = ["--compute", "cublas"]
         if "a" in groups:
@@ -185,7 +187,7 @@ def table_row(row):
             ms("loop_us"), cell(row["loop_chunks"]), cell(row["auto_ideal"]), cell(row["auto_serial"]),
             cell(row["auto_best"]), cell(row["auto_loop"]), cell(row["hidden_pct"], 0),
             f"{error:+.1f}" if error is not None else "-", row["target"] or "-", verdict,
-            run_lengths(row["auto_chunks"]) + (f" ({row['fallback']})" if row["fallback"] else "")]
+            run_lengths(row["auto_chunks"]) + (f" on {row['auto_ctas']}" if row["auto_ctas"] else "") + (f" ({row['fallback']})" if row["fallback"] else "")]
 
 
 def print_results(sweep, about):
@@ -203,11 +205,12 @@ def print_results(sweep, about):
               f"policy {header['policy']}")
         print_table(COLUMNS, [table_row(row) for row in rows])
     judged = [row for row in sweep.rows if row["pass"] is not None]
-    errors = [abs(row["prediction_error_pct"]) for row in sweep.rows if row["prediction_error_pct"] is not None]
     print(f"\n{sum(row['pass'] for row in judged)} of {len(judged)} cases meet their target", end="")
-    if errors:
-        within = 100 * sum(error <= 10 for error in errors) / len(errors)
-        print(f"; prediction within 10% in {within:.0f}% of {len(errors)} cases (target 90%)", end="")
+    for what, key in (("prediction", "prediction_error_pct"), ("simulation alone", "simulation_error_pct")):
+        errors = [abs(row[key]) for row in sweep.rows if row[key] is not None]
+        if errors:
+            within = 100 * sum(error <= 10 for error in errors) / len(errors)
+            print(f"; {what} within 10% in {within:.0f}% of {len(errors)} cases (target 90%)", end="")
     print(f"; {sweep.failures} runs failed, {sweep.left_out} left out for lack of time; {sweep.seconds:.0f} s")
 
 

@@ -18,6 +18,7 @@ enum {
     SMALLEST_ROWS_HOST = 16,
     SMALLEST_ROWS_DEVICE = 128,
     REPETITIONS = 2,
+    FEWER = 16, /* part of the rows, for a second point */
     THOROUGH_LEAST = 3,
     THOROUGH_MOST = 15
 };
@@ -29,6 +30,10 @@ static const double task_host_us = 12.0, task_device_us = 6.0;
 static const double device_gemm_slowdown = 1.02, device_comm_slowdown = 1.05;
 /* A gemm's blocks stay to its end, so a collective that comes later waits for it: as good as for ever. */
 static const double device_comm_delay_us = 1e9;
+
+/* A collective of this number of CTAs keeps up with the communicator's own number, apart from a launch and a
+ * wait on the host, which no prediction contains. */
+static const double as_fast = 1.03, wait_us = 15.0;
 
 /* What is measured, and how. */
 typedef struct calibration {
@@ -148,37 +153,99 @@ static starlin_status_t measure_gemm(calibration_t *calibration, int64_t m, star
     }
 }
 
+static double nbytes_per_row(const starlin__gemm_t *gemm)
+{
+    return (double)gemm->n * (double)starlin_dtype_nbytes(gemm->out_dtype);
+}
+
+/* What the communicator knows of itself; false if nothing. */
+static bool predict_comm(const calibration_t *calibration, int64_t m, starlin__curve_t *curve)
+{
+    const starlin__comm_t *comm = calibration->context->comm;
+
+    for (int64_t rows = 1; comm->ops->predict_us != NULL && rows < 2 * m; rows = rows == m ? 2 * m : m) {
+        double nbytes = nbytes_per_row(&calibration->gemm) * (double)rows;
+        starlin__curve_add(curve, nbytes, comm->ops->predict_us(comm, nbytes));
+    }
+    return comm->ops->predict_us != NULL;
+}
+
 static starlin_status_t measure_comm(calibration_t *calibration, int64_t m, starlin__curve_t *curve)
 {
-    starlin__comm_t *comm = calibration->context->comm;
     const starlin__gemm_t *gemm = &calibration->gemm;
-    double nbytes_per_row = (double)gemm->n * (double)starlin_dtype_nbytes(gemm->out_dtype);
     double spent_us = 0.0, time_us = 0.0;
     int64_t smallest = (m + 31) / 32;
 
-    if (comm->ops->predict_us != NULL) {
-        for (int64_t rows = 1; rows < 2 * m; rows = rows == m ? 2 * m : m) {
-            double nbytes = nbytes_per_row * (double)rows;
-            starlin__curve_add(curve, nbytes, comm->ops->predict_us(comm, nbytes));
-        }
+    if (calibration->request.ctas == 0 && predict_comm(calibration, m, curve))
         return STARLIN_SUCCESS;
-    }
     calibration->request.buffer = gemm->y;
     calibration->request.dtype = gemm->out_dtype;
     for (int64_t rows = smallest;; rows = next_rows(calibration, rows, smallest, m)) {
         calibration->request.count = (size_t)(rows * gemm->n);
         STARLIN__FORWARD(time_point(calibration, allreduce_once, &time_us));
-        starlin__curve_add(curve, nbytes_per_row * (double)rows, time_us);
+        starlin__curve_add(curve, nbytes_per_row(gemm) * (double)rows, time_us);
         spent_us += (REPETITIONS + 1) * time_us;
         if (rows == m || (!calibration->thorough && spent_us + 2 * (REPETITIONS + 1) * time_us > budget_us))
             return STARLIN_SUCCESS;
     }
 }
 
+/* Two points. */
+static starlin_status_t measure_few(calibration_t *calibration, int64_t m, unsigned ctas,
+                                    starlin__curve_t *curve)
+{
+    const starlin__gemm_t *gemm = &calibration->gemm;
+    starlin_status_t status = STARLIN_SUCCESS;
+    double time_us = 0.0;
+
+    calibration->request.buffer = gemm->y;
+    calibration->request.dtype = gemm->out_dtype;
+    calibration->request.ctas = ctas;
+    memset(curve, 0, sizeof *curve);
+    for (int64_t rows = m < FEWER ? 1 : m / FEWER; status == STARLIN_SUCCESS && rows > 0;
+         rows = rows == m ? 0 : m) {
+        calibration->request.count = (size_t)(rows * gemm->n);
+        status = time_point(calibration, allreduce_once, &time_us);
+        if (status == STARLIN_SUCCESS)
+            starlin__curve_add(curve, nbytes_per_row(gemm) * (double)rows, time_us);
+    }
+    calibration->request.ctas = 0;
+    return status;
+}
+
+/* A collective with fewer CTAs than the link needs takes longer; from the first number that keeps up on, all
+ * do. The largest size and a small one tell. Only where asking for a number costs nothing; the tune file
+ * knows of the others. */
+static starlin_status_t measure_choices(calibration_t *calibration, starlin__costs_t *costs)
+{
+    const starlin__comm_t *comm = calibration->context->comm;
+    const starlin__plan_input_t *own = &costs->inputs[0];
+    unsigned choices[STARLIN__MOST_CTAS - 1];
+    size_t count = 0;
+    bool keeps_up = false;
+
+    if (comm->ops->ctas_choices != NULL && comm->ops->ctas_prepare == NULL)
+        count = comm->ops->ctas_choices(comm, choices, STARLIN__MOST_CTAS - 1);
+    for (size_t i = 0; i < count; i++) {
+        starlin__plan_input_t *input = &costs->inputs[costs->ninputs++];
+        *input = *own;
+        input->ctas = choices[i];
+        if (keeps_up)
+            continue;
+        STARLIN__FORWARD(measure_few(calibration, own->m, choices[i], &input->comm));
+        keeps_up = starlin__curve_eval(&input->comm, (double)own->m * own->nbytes_per_row) <
+                   as_fast * starlin__curve_eval(&own->comm, (double)own->m * own->nbytes_per_row) + wait_us;
+        if (keeps_up)
+            input->comm = own->comm;
+    }
+    return STARLIN_SUCCESS;
+}
+
 /* With nothing else running: collectives of operators in flight would meet those that are measured. */
 static starlin_status_t measure(starlin_context_t *context, const starlin__scratch_t *scratch, bool thorough,
-                                starlin__plan_input_t *input)
+                                starlin__costs_t *costs)
 {
+    starlin__plan_input_t *input = &costs->inputs[0];
     calibration_t calibration = {.context = context, .gemm = scratch->gemm, .thorough = thorough};
     starlin__allreduce_t *request = &calibration.request;
     starlin__device_t *device = context->device;
@@ -197,6 +264,8 @@ static starlin_status_t measure(starlin_context_t *context, const starlin__scrat
         status = measure_gemm(&calibration, scratch->gemm.m, &input->gemm);
     if (status == STARLIN_SUCCESS)
         status = measure_comm(&calibration, scratch->gemm.m, &input->comm);
+    if (status == STARLIN_SUCCESS && !thorough)
+        status = measure_choices(&calibration, costs);
     starlin__context_resume(context);
     if (request->after != NULL)
         device->ops->event_destroy(device, request->after);
@@ -205,13 +274,28 @@ static starlin_status_t measure(starlin_context_t *context, const starlin__scrat
     return status;
 }
 
-/* Chunks in multiples of what keeps the gemm's tiles full: on a device sizes that are no multiple of 512
- * cost a large gemm 3 to 7% (H200). */
-static int64_t row_quantum(const starlin_context_t *context, int64_t m)
+/* Rows of a gemm whose blocks are all resident at once and leave the collective its own: a larger one keeps
+ * it out, or has its last blocks wait for it. By tiles of 128 x 256, which cuBLAS takes for large gemms of
+ * these dtypes on Hopper. */
+static double prompt_rows(const starlin_context_t *context, const starlin__gemm_t *gemm, unsigned ctas)
 {
-    if (context->device == NULL)
-        return SMALLEST_ROWS_HOST;
-    return m >= 4096 ? 512 : m >= 1024 ? 256 : 128;
+    enum { TILE_ROWS = 128, TILE_COLUMNS = 256 };
+    unsigned nprocessors = context->device != NULL ? context->device->nprocessors : 0;
+
+    if (ctas == 0 || ctas >= nprocessors || !starlin__dtype_is_half(gemm->dtype))
+        return 0.0;
+    return (double)(TILE_ROWS * ((nprocessors - ctas) / ((gemm->n + TILE_COLUMNS - 1) / TILE_COLUMNS)));
+}
+
+/* What depends on the number of CTAs and was not measured. */
+static void set_room(const starlin_context_t *context, const starlin__gemm_t *gemm,
+                     starlin__plan_input_t *input)
+{
+    unsigned ctas = input->ctas != 0 ? input->ctas : context->comm->ctas;
+
+    input->prompt_rows = prompt_rows(context, gemm, ctas);
+    if (context->device != NULL && ctas > 0) /* these processors are not the gemm's */
+        input->gemm_slowdown = 1.0 + (double)ctas / (double)context->device->nprocessors;
 }
 
 /* All that is not measured. */
@@ -220,31 +304,53 @@ static void set_figures(const starlin_context_t *context, const starlin__gemm_t 
 {
     memset(input, 0, sizeof *input);
     input->m = gemm->m;
-    input->nbytes_per_row = (double)gemm->n * (double)starlin_dtype_nbytes(gemm->out_dtype);
+    input->nbytes_per_row = nbytes_per_row(gemm);
     input->task_us = context->device != NULL ? task_device_us : task_host_us;
     input->gemm_slowdown = context->device != NULL ? device_gemm_slowdown : 1.0;
     input->comm_slowdown = context->device != NULL ? device_comm_slowdown : 1.0;
     input->comm_delay_us = context->device != NULL ? device_comm_delay_us : 0.0;
     input->comm_uses_core = context->comm->uses_core && !context->share.comm_has_core;
-    input->row_quantum = row_quantum(context, gemm->m);
+    input->row_quantum = SMALLEST_ROWS_HOST;
     input->min_gain = 0.01;
+    if (context->device == NULL)
+        return;
+    input->row_quantum = gemm->m >= 2048 ? 256 : 128;
+    /* sizes that are no multiple of 512 cost a large gemm 3 to 7% (H200) */
+    input->even_rows = gemm->m >= 4096 ? 512 : 0;
+    input->uneven_slowdown = 1.05;
+}
+
+static void use_entry(const starlin__tune_entry_t *entry, starlin__costs_t *costs)
+{
+    for (size_t i = 0; i < entry->ncomms; i++) {
+        const starlin__tune_comm_t *comm = &entry->comms[i];
+        starlin__plan_input_t *input = &costs->inputs[i];
+        *input = costs->inputs[0];
+        input->ctas = comm->ctas;
+        input->gemm = entry->gemm;
+        input->task_us = entry->task_us;
+        input->comm = comm->curve;
+        input->gemm_slowdown = comm->gemm_slowdown;
+        input->comm_slowdown = comm->comm_slowdown;
+        input->comm_delay_us = comm->comm_delay_us;
+    }
+    costs->ninputs = entry->ncomms;
 }
 
 starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__scratch_t *scratch,
-                                    starlin__plan_input_t *input_p, bool *tuned_p)
+                                    starlin__costs_t *costs_p)
 {
     starlin__tune_entry_t entry;
 
-    set_figures(context, &scratch->gemm, input_p);
-    STARLIN__FORWARD(starlin__tuned_load(context, &scratch->gemm, tuned_p, &entry));
-    if (!*tuned_p)
-        return measure(context, scratch, false, input_p);
-    input_p->gemm = entry.gemm;
-    input_p->task_us = entry.task_us;
-    input_p->comm = entry.comms[0].curve;
-    input_p->gemm_slowdown = entry.comms[0].gemm_slowdown;
-    input_p->comm_slowdown = entry.comms[0].comm_slowdown;
-    input_p->comm_delay_us = entry.comms[0].comm_delay_us;
+    costs_p->ninputs = 1;
+    set_figures(context, &scratch->gemm, &costs_p->inputs[0]);
+    STARLIN__FORWARD(starlin__tuned_load(context, &scratch->gemm, &costs_p->tuned, &entry));
+    if (costs_p->tuned)
+        use_entry(&entry, costs_p);
+    else
+        STARLIN__FORWARD(measure(context, scratch, false, costs_p));
+    for (size_t i = 0; i < costs_p->ninputs; i++)
+        set_room(context, &scratch->gemm, &costs_p->inputs[i]);
     return STARLIN_SUCCESS;
 }
 
@@ -253,15 +359,17 @@ starlin_status_t starlin__calibrate_tune(starlin_context_t *context, const starl
 {
     starlin__scratch_t scratch = {0};
     starlin__tune_entry_t entry = {.ncomms = 1};
+    starlin__costs_t costs = {.ninputs = 1};
     starlin_status_t status =
         starlin__agree_max(context, starlin__scratch_create(context, shape, &scratch), NULL, 0);
 
-    set_figures(context, &scratch.gemm, input_p);
+    set_figures(context, &scratch.gemm, &costs.inputs[0]);
     if (status == STARLIN_SUCCESS)
-        status = measure(context, &scratch, true, input_p);
+        status = measure(context, &scratch, true, &costs);
+    *input_p = costs.inputs[0];
     entry.gemm = input_p->gemm;
     entry.task_us = input_p->task_us;
-    entry.comms[0] = (starlin__tune_comm_t){.ctas = context->config.max_ctas,
+    entry.comms[0] = (starlin__tune_comm_t){.ctas = 0,
                                             .curve = input_p->comm,
                                             .gemm_slowdown = input_p->gemm_slowdown,
                                             .comm_slowdown = input_p->comm_slowdown,

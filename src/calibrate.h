@@ -5,11 +5,11 @@
 
 #include "scratch.h"
 
-/* Fills in the curves and figures of a plan for one layer, the same on every rank. *tuned_p: they are the
- * tune file's; otherwise they are measured, which takes about 0.1 s. Collective; blocks; nothing else may run
+/* Fills in the curves and figures of a plan for one layer, the same on every rank: the tune file's, or else
+ * measured, which takes about 0.1 s. Collective; blocks; nothing else may run
  * in the context meanwhile. */
 starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__scratch_t *scratch,
-                                    starlin__plan_input_t *input_p, bool *tuned_p);
+                                    starlin__costs_t *costs_p);
 
 /* Measures with more points and repetitions, however long it takes, and stores the curves in the tune file.
  * Collective; blocks. Errors: those of starlin__tune_store() too. */

@@ -224,11 +224,13 @@ static starlin_status_t automatic(starlin_context_t *context, const starlin_line
         plan->reason[0] ? "; " : "", plan->reason);
     status = starlin__chunking_create(plan->rows, plan->nchunks, plan->reason[0] ? plan->reason : NULL,
                                       chunking_p);
-    if (status == STARLIN_SUCCESS)
-        (*chunking_p)->planning = planning;
-    else
+    if (status != STARLIN_SUCCESS) {
         starlin__free(planning);
-    return status;
+        return status;
+    }
+    (*chunking_p)->planning = planning;
+    (*chunking_p)->ctas = plan->ctas;
+    return STARLIN_SUCCESS;
 }
 
 starlin_status_t starlin_chunking_plan(starlin_context_t *context, const starlin_linear_shape_t *shapes,

@@ -61,8 +61,9 @@ typedef struct starlin__device_ops {
 struct starlin__device {
     const starlin__device_ops_t *ops;
     unsigned index;
-    char model[128];   /* "NVIDIA H200" */
-    char versions[64]; /* of driver and runtime */
+    char model[128];      /* "NVIDIA H200" */
+    char versions[64];    /* of driver and runtime */
+    unsigned nprocessors; /* streaming multiprocessors */
 };
 
 /* The built device table, or NULL in a build without CUDA. */

@@ -116,6 +116,7 @@ static starlin_status_t open_streams(cuda_device_t *device)
     TRY(cudaGetDeviceProperties(&properties, (int)device->base.index), "asking for the device's properties");
     snprintf(device->base.model, sizeof(device->base.model), "%.*s", (int)sizeof(device->base.model) - 1,
              properties.name);
+    device->base.nprocessors = (unsigned)properties.multiProcessorCount;
     (void)cudaDriverGetVersion(&driver_version);
     (void)cudaRuntimeGetVersion(&runtime_version);
     snprintf(device->base.versions, sizeof(device->base.versions), "driver %d, CUDA %d", driver_version,

@@ -39,6 +39,12 @@ static void put_rows(writer_t *writer, const int64_t *rows, size_t nchunks)
     }
 }
 
+static void put_ctas(writer_t *writer, unsigned ctas)
+{
+    if (ctas > 0)
+        put(writer, " with %u CTAs", ctas);
+}
+
 /* First, middle and last point. */
 static void put_curve(writer_t *writer, const char *what, const char *unit, double scale,
                       const starlin__curve_t *curve)
@@ -63,8 +69,9 @@ static void put_lists(writer_t *writer, const starlin__planning_t *planning)
         const starlin__rehearsed_t *list = &planning->lists[i];
         put(writer, "tried ");
         put_rows(writer, list->rows, list->nchunks);
-        put(writer, ": predicted %.1f us, measured %.1f us (%+.1f%%)\n", list->predicted_us,
-            list->measured_us, error_pct(list->predicted_us, list->measured_us));
+        put_ctas(writer, list->ctas);
+        put(writer, ": simulated %.1f us, measured %.1f us (%+.1f%%)\n", list->simulated_us,
+            list->measured_us, error_pct(list->simulated_us, list->measured_us));
     }
     if (planning->unrehearsed != NULL)
         put(writer, "no list was tried: %s\n", planning->unrehearsed);
@@ -72,12 +79,17 @@ static void put_lists(writer_t *writer, const starlin__planning_t *planning)
 
 static void put_planning(writer_t *writer, const starlin__planning_t *planning)
 {
-    const starlin__plan_input_t *input = &planning->input;
     const starlin__plan_t *plan = &planning->plan;
+    const starlin__plan_input_t *input = starlin__costs_input(&planning->costs, plan->ctas);
 
-    put(writer, "costs: %s\n", planning->tuned ? "from the tune file" : "measured now");
+    put(writer, "costs: %s\n", planning->costs.tuned ? "from the tune file" : "measured now");
     put_curve(writer, "gemm", "rows", 1.0, &input->gemm);
     put_curve(writer, "collective", "MB", 1e-6, &input->comm);
+    for (size_t i = 1; i < planning->costs.ninputs; i++) {
+        const starlin__plan_input_t *choice = &planning->costs.inputs[i];
+        put(writer, "with %u CTAs, ", choice->ctas);
+        put_curve(writer, "collective", "MB", 1e-6, &choice->comm);
+    }
     put(writer,
         "model: %.1f us per chunk, slowdown of gemms %.2f, of collectives %.2f, delay of collectives %.0f "
         "us%s, "
@@ -91,10 +103,11 @@ static void put_planning(writer_t *writer, const starlin__planning_t *planning)
     put_lists(writer, planning);
     put(writer, "chosen ");
     put_rows(writer, plan->rows, plan->nchunks);
+    put_ctas(writer, plan->ctas);
     put(writer, ": predicted %.1f us", plan->predicted_us);
     if (planning->measured_us > 0.0)
-        put(writer, ", measured %.1f us, prediction error %+.1f%%", planning->measured_us,
-            error_pct(plan->predicted_us, planning->measured_us));
+        put(writer, " as tried (simulated %.1f us, %+.1f%%)", planning->simulated_us,
+            error_pct(planning->simulated_us, planning->measured_us));
     put(writer, "%s%s\n", plan->reason[0] != '\0' ? "; " : "", plan->reason);
     put(writer, "planning took %.1f ms\n", planning->planning_us / 1e3);
 }

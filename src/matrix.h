@@ -24,6 +24,7 @@ struct starlin_matrix {
     bool is_partial; /* another matrix's `partial` */
     bool is_read;    /* an operator's input, of which no event tells when it has been read */
     bool exposed;    /* the application has the handles: tasks must end when their work is really over */
+    unsigned ctas;   /* of collectives that sum it; 0: the communicator's own number */
     size_t nchunks;
     int64_t *chunk_rows;
     starpu_data_handle_t *handles;
@@ -35,6 +36,7 @@ struct starlin_matrix {
 };
 
 struct starlin_chunking {
+    unsigned ctas; /* thread blocks of each collective; 0: the communicator's own number */
     size_t nchunks;
     char *fallback;                     /* NULL: the request was followed */
     struct starlin__planning *planning; /* NULL: the list was asked for */

@@ -35,10 +35,24 @@ typedef struct starlin__plan_input {
     int64_t row_quantum;   /* chunk sizes are multiples of this (the last may be less); >= 1 */
     unsigned nlayers; /* such layers one after the other, chunk i of each behind chunk i of the one before; 0
                          means 1 */
-    double min_gain;  /* relative: below this predicted gain one chunk is chosen, such as 0.01 */
+    unsigned ctas;    /* thread blocks of the collectives; 0: the communicator's own number */
+    double prompt_rows; /* gemms of at most this many rows leave a collective room beside them: it starts at
+                           once and does not slow them down */
+    int64_t even_rows;  /* gemms of more rows that are no multiple of this are slower; 0: they are not */
+    double uneven_slowdown; /* by this factor, >= 1 */
+    double min_gain;        /* relative: below this predicted gain one chunk is chosen, such as 0.01 */
 } starlin__plan_input_t;
 
+/* What one layer costs with each number of thread blocks; the communicator's own number comes first. */
+#define STARLIN__MOST_CTAS 8
+typedef struct starlin__costs {
+    bool tuned; /* from the tune file, else measured now */
+    size_t ninputs;
+    starlin__plan_input_t inputs[STARLIN__MOST_CTAS]; /* differ in ctas and the costs of collectives */
+} starlin__costs_t;
+
 typedef struct starlin__plan {
+    unsigned ctas; /* of the collectives; 0: the communicator's own number */
     size_t nchunks;
     int64_t rows[STARLIN__MAX_CHUNKS];
     double predicted_us;     /* of this list, per layer */
@@ -54,6 +68,17 @@ double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t 
 /* The best of the candidates (one chunk; equal chunks; lists that shrink towards the end, start small, or
  * both), improved by small steps. Deterministic; about a millisecond or less, whatever m is. m >= 1. */
 void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *plan_p);
+
+/* The best plan over all numbers of thread blocks; serial_us, gemm_us and comm_us are the shortest of any. */
+void starlin__plan_choose_ctas(const starlin__costs_t *costs, starlin__plan_t *plan_p);
+
+/* The input for this number of thread blocks; the first one where there is none. */
+const starlin__plan_input_t *starlin__costs_input(const starlin__costs_t *costs, unsigned ctas);
+
+/* Simulates a list, per layer, with the number of thread blocks that suits it best, and stores that number.
+ */
+double starlin__plan_best_ctas(const starlin__costs_t *costs, const int64_t *rows, size_t nchunks,
+                               unsigned *ctas_p);
 
 /* Up to `count` different chunked lists, the ones predicted to be fastest first, among them at most one per
  * class of lengths. Returns how many. predicted_us and rows are filled in. */

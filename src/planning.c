@@ -34,25 +34,33 @@ static starlin_status_t scratch_open(starlin_context_t *context, const starlin_l
     return status;
 }
 
+static void add_costs(starlin__plan_input_t *input, starlin__plan_input_t *other)
+{
+    for (size_t i = 0; i < other->comm.npoints; i++)
+        other->comm.size[i] *= input->nbytes_per_row / other->nbytes_per_row;
+    add_curve(&input->gemm, &other->gemm);
+    add_curve(&input->comm, &other->comm);
+    input->task_us += other->task_us;
+    input->prompt_rows = other->prompt_rows < input->prompt_rows ? other->prompt_rows : input->prompt_rows;
+}
+
 /* Adds the cost of one more layer, row by row. */
 static starlin_status_t add_layer(starlin_context_t *context, const starlin_linear_shape_t *shape,
-                                  starlin__plan_input_t *input, bool *tuned)
+                                  starlin__costs_t *costs)
 {
     starlin__scratch_t scratch;
-    starlin__plan_input_t other;
+    starlin__costs_t others = {0};
     starlin_status_t status;
-    bool other_tuned = false;
 
     STARLIN__FORWARD(scratch_open(context, shape, &scratch));
-    status = starlin__calibrate(context, &scratch, &other, &other_tuned);
+    status = starlin__calibrate(context, &scratch, &others);
     starlin__scratch_release(context, &scratch);
     STARLIN__FORWARD(status);
-    *tuned = *tuned && other_tuned;
-    for (size_t i = 0; i < other.comm.npoints; i++)
-        other.comm.size[i] *= input->nbytes_per_row / other.nbytes_per_row;
-    add_curve(&input->gemm, &other.gemm);
-    add_curve(&input->comm, &other.comm);
-    input->task_us += other.task_us;
+    costs->tuned = costs->tuned && others.tuned;
+    if (others.ninputs != costs->ninputs) /* one is tuned and the other not */
+        costs->ninputs = 1;
+    for (size_t i = 0; i < costs->ninputs; i++)
+        add_costs(&costs->inputs[i], &others.inputs[i]);
     return STARLIN_SUCCESS;
 }
 
@@ -88,24 +96,26 @@ static starlin_status_t plan(starlin_context_t *context, const starlin__scratch_
 {
     /* the pipeline is in its steady state by the third layer */
     enum { STEADY_LAYERS = 3 };
-    starlin__plan_input_t *input = &planning->input;
+    starlin__costs_t *costs = &planning->costs;
     double different = 0.0;
 
     for (size_t i = 1; i < nshapes; i++)
         different = are_alike(&shapes[0], &shapes[i]) ? different : 1.0;
     /* slices of k are a rank's own, and all ranks have to go the same way */
     STARLIN__FORWARD(starlin__agree_max(context, STARLIN_SUCCESS, &different, 1));
-    STARLIN__FORWARD(starlin__calibrate(context, scratch, input, &planning->tuned));
-    if (different <= 0.0)
-        input->nlayers = nshapes < STEADY_LAYERS ? (unsigned)nshapes : STEADY_LAYERS;
+    STARLIN__FORWARD(starlin__calibrate(context, scratch, costs));
+    for (size_t i = 0; different <= 0.0 && i < costs->ninputs; i++)
+        costs->inputs[i].nlayers = nshapes < STEADY_LAYERS ? (unsigned)nshapes : STEADY_LAYERS;
     for (size_t i = 1; different > 0.0 && i < nshapes; i++)
-        STARLIN__FORWARD(add_layer(context, &shapes[i], input, &planning->tuned));
-    starlin__plan_choose(input, &planning->plan);
-    keep_whole(input, &planning->plan);
+        STARLIN__FORWARD(add_layer(context, &shapes[i], costs));
+    starlin__plan_choose_ctas(costs, &planning->plan);
+    keep_whole(&costs->inputs[0], &planning->plan);
+    planning->simulated_us = planning->plan.predicted_us;
     if (different <= 0.0)
-        return rehearse(context, scratch, start_us, planning);
-    planning->unrehearsed = "the layers differ";
-    return STARLIN_SUCCESS;
+        STARLIN__FORWARD(rehearse(context, scratch, start_us, planning));
+    else
+        planning->unrehearsed = "the layers differ";
+    return starlin__comm_prepare_ctas(context->comm, planning->plan.ctas);
 }
 
 starlin_status_t starlin__planning_create(starlin_context_t *context, const starlin_linear_shape_t *shapes,

@@ -8,16 +8,17 @@
 #define STARLIN__MOST_LISTS 10
 
 typedef struct starlin__rehearsed {
+    unsigned ctas; /* of collectives; 0: the communicator's own number */
     size_t nchunks;
     int64_t rows[STARLIN__MAX_CHUNKS];
-    double predicted_us, measured_us; /* per layer */
+    double simulated_us, measured_us; /* per layer */
 } starlin__rehearsed_t;
 
 /* All figures are the same on every rank. */
 typedef struct starlin__planning {
-    starlin__plan_input_t input;
-    starlin__plan_t plan;
-    bool tuned;              /* the input's curves are the tune file's */
+    starlin__costs_t costs;
+    starlin__plan_t plan;    /* predicted_us: as tried where it was, else as simulated */
+    double simulated_us;     /* of the chosen list, per layer */
     const char *unrehearsed; /* why nothing was tried, or NULL; static text */
     size_t nlists;           /* that were tried, one chunk first; 0: none */
     starlin__rehearsed_t lists[STARLIN__MOST_LISTS];

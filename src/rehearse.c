@@ -9,12 +9,13 @@
 #include <string.h>
 
 #include "matrix.h"
+#include "rehearse_lists.h"
 
 /* For all runs together: of the time that is left for planning, no more and no less than this. */
 static const double most_us = 140e3, least_us = 70e3;
 /* Relative to the fastest list: slower ones are not run again; ones that are as good as equal. */
 static const double out_of_reach = 1.10, as_fast = 1.015;
-enum { MOST_TRIED = 6, FEWEST_ROUNDS = 3, MOST_ROUNDS = 15, MOST_LAYERS = 3 };
+enum { MOST_TRIED = 7, FEWEST_ROUNDS = 3, MOST_ROUNDS = 15, MOST_LAYERS = 3 };
 
 typedef struct candidate {
     starlin__plan_t plan;
@@ -43,6 +44,7 @@ static starlin_status_t candidate_open(starlin_context_t *context, const starlin
     starlin_status_t status;
 
     STARLIN__FORWARD(starlin__chunking_create(candidate->plan.rows, candidate->plan.nchunks, NULL, &rows));
+    rows->ctas = candidate->plan.ctas;
     status = starlin__matrix_wrap(context, rows, (void *)(uintptr_t)gemm->x, &input, space, &candidate->x);
     if (status == STARLIN_SUCCESS)
         status =
@@ -163,65 +165,20 @@ static starlin_status_t run_all(starlin_context_t *context, const starlin__scrat
     return run_rounds(context, scratch, limits, candidates, count);
 }
 
-static bool is_listed(const candidate_t *candidates, size_t count, const starlin__plan_t *plan)
+/* The lists, and communicators that can run them. */
+static starlin_status_t make_candidates(starlin_context_t *context, const starlin__planning_t *planning,
+                                        size_t limit, candidate_t *candidates, size_t *count_p)
 {
+    starlin__plan_t plans[MOST_TRIED];
+    size_t count =
+        starlin__rehearse_lists(&planning->costs, context->device != NULL, &planning->plan, limit, plans);
+
     for (size_t i = 0; i < count; i++) {
-        if (candidates[i].plan.nchunks == plan->nchunks &&
-            memcmp(candidates[i].plan.rows, plan->rows, plan->nchunks * sizeof plan->rows[0]) == 0)
-            return true;
+        candidates[i].plan = plans[i];
+        STARLIN__FORWARD(starlin__comm_prepare_ctas(context->comm, plans[i].ctas));
     }
-    return false;
-}
-
-static void add_list(const starlin__plan_input_t *input, candidate_t *candidates, size_t *count, size_t limit,
-                     const starlin__plan_t *plan)
-{
-    if (*count == limit || is_listed(candidates, *count, plan))
-        return;
-    candidates[*count].plan = *plan;
-    candidates[*count].plan.predicted_us =
-        starlin__plan_simulate(input, plan->rows, plan->nchunks) / (input->nlayers > 1 ? input->nlayers : 1);
-    (*count)++;
-}
-
-/* How many equal chunks: of one quantum, two and four on a device, where the quantum is the smallest size
- * that keeps a gemm efficient. In a chain the next layer hides the last collective, and large chunks come
- * first. */
-static size_t equal_count(const starlin_context_t *context, const starlin__plan_input_t *input, unsigned i)
-{
-    static const size_t host[3] = {8, 16, 4};
-    unsigned shift = input->nlayers > 1 ? 2 - i : i;
-
-    if (context->device == NULL)
-        return host[i];
-    return (size_t)(input->m / (input->row_quantum << shift));
-}
-
-/* One chunk, equal lists, and the planner's favourites under both views of a collective that comes late; the
- * more likely ones first. */
-static size_t make_lists(const starlin_context_t *context, const starlin__plan_input_t *input,
-                         const starlin__plan_t *plan, size_t limit, candidate_t *candidates)
-{
-    starlin__plan_t one = {.nchunks = 1, .rows = {input->m}}, prompt = {0};
-    starlin__plan_input_t undelayed = *input;
-    size_t count = 0;
-
-    undelayed.comm_delay_us = 0.0;
-    add_list(input, candidates, &count, limit, &one);
-    if (limit == 2)
-        add_list(input, candidates, &count, limit, plan);
-    for (unsigned i = 0; i < 3; i++) {
-        starlin__plan_t list = {0};
-        size_t nchunks = equal_count(context, input, i);
-        list.nchunks = nchunks > 1 ? starlin__plan_equal(input->m, nchunks, list.rows) : 0;
-        if (list.nchunks > 1 && list.rows[list.nchunks - 1] >= input->row_quantum)
-            add_list(input, candidates, &count, limit, &list);
-        if (i == 0)
-            add_list(input, candidates, &count, limit, plan);
-        if (i == 1 && starlin__plan_rank(&undelayed, 1, &prompt) == 1)
-            add_list(input, candidates, &count, limit, &prompt);
-    }
-    return count;
+    *count_p = count;
+    return STARLIN_SUCCESS;
 }
 
 /* The fastest chunked list; of those that are about as fast the one that was listed first. NULL: none was
@@ -245,7 +202,7 @@ static void choose(const candidate_t *candidates, size_t count, starlin__plannin
 {
     const candidate_t *one = &candidates[0], *best = fastest(candidates, count);
     starlin__plan_t *plan = &planning->plan;
-    double min_gain = planning->input.min_gain;
+    double min_gain = planning->costs.inputs[0].min_gain;
 
     if (best == NULL || best->time_us >= one->time_us)
         best = one;
@@ -263,8 +220,9 @@ static void choose(const candidate_t *candidates, size_t count, starlin__plannin
     }
     plan->nchunks = best->plan.nchunks;
     memcpy(plan->rows, best->plan.rows, best->plan.nchunks * sizeof plan->rows[0]);
-    plan->predicted_us = best->plan.predicted_us;
-    planning->measured_us = best->time_us;
+    plan->ctas = best->plan.ctas;
+    plan->predicted_us = planning->measured_us = best->time_us;
+    planning->simulated_us = best->plan.predicted_us;
 }
 
 static void record_lists(const candidate_t *candidates, size_t count, starlin__planning_t *planning)
@@ -275,19 +233,20 @@ static void record_lists(const candidate_t *candidates, size_t count, starlin__p
         starlin__rehearsed_t *list = &planning->lists[i];
         char rows[160];
         list->nchunks = plan->nchunks;
+        list->ctas = plan->ctas;
         memcpy(list->rows, plan->rows, plan->nchunks * sizeof plan->rows[0]);
-        list->predicted_us = plan->predicted_us;
+        list->simulated_us = plan->predicted_us;
         list->measured_us = candidates[i].time_us;
         starlin__rows_text(plan->rows, plan->nchunks, rows, sizeof rows);
-        starlin__log("rehearsed %s: %.1f us (%.1f us predicted)", rows, candidates[i].time_us,
-                     plan->predicted_us);
+        starlin__log("rehearsed %s, %u CTAs: %.1f us (%.1f us simulated)", rows, plan->ctas,
+                     candidates[i].time_us, plan->predicted_us);
     }
 }
 
 /* How many lists can be tried; if none, says why. */
 static limits_t affordable(const starlin_context_t *context, double left_us, starlin__planning_t *planning)
 {
-    const starlin__plan_input_t *input = &planning->input;
+    const starlin__plan_input_t *input = &planning->costs.inputs[0];
     const starlin__plan_t *plan = &planning->plan;
     limits_t limits = {.nlayers = input->nlayers > MOST_LAYERS ? MOST_LAYERS
                                   : input->nlayers > 1         ? input->nlayers
@@ -320,7 +279,7 @@ starlin_status_t starlin__rehearse(starlin_context_t *context, const starlin__sc
 {
     limits_t limits = affordable(context, left_us, planning);
     candidate_t *candidates;
-    size_t count;
+    size_t count = 0;
     starlin_status_t status = STARLIN_SUCCESS;
 
     if (limits.nlists < 2)
@@ -329,12 +288,10 @@ starlin_status_t starlin__rehearse(starlin_context_t *context, const starlin__sc
     if (candidates == NULL)
         status = starlin__error(STARLIN_ERR_NO_MEMORY, "rehearsal of %zu chunk lists", limits.nlists);
     status = starlin__agree_max(context, status, NULL, 0);
-    if (status != STARLIN_SUCCESS) {
-        starlin__free(candidates);
-        return status;
-    }
-    count = make_lists(context, &planning->input, &planning->plan, limits.nlists, candidates);
-    status = run_all(context, scratch, &limits, candidates, count);
+    if (status == STARLIN_SUCCESS)
+        status = make_candidates(context, planning, limits.nlists, candidates, &count);
+    if (status == STARLIN_SUCCESS)
+        status = run_all(context, scratch, &limits, candidates, count);
     if (status == STARLIN_SUCCESS) {
         record_lists(candidates, count, planning);
         choose(candidates, count, planning);

@@ -160,7 +160,7 @@ static starlin_status_t choose_sum(const starlin_context_t *context, starlin_mat
 
 static uint64_t ranks_key(const starlin_matrix_t *y, starlin_reduction_t reduction)
 {
-    int64_t shape[4] = {y->rows, y->cols, (int64_t)y->dtype, (int64_t)reduction};
+    int64_t shape[5] = {y->rows, y->cols, (int64_t)y->dtype, (int64_t)reduction, (int64_t)y->ctas};
     uint64_t key = starlin__hash(STARLIN__HASH_INIT, shape, sizeof shape);
     return starlin__hash(key, y->chunk_rows, y->nchunks * sizeof *y->chunk_rows);
 }
@@ -170,7 +170,7 @@ static starlin_status_t agree(starlin_context_t *context, const starlin_matrix_t
                               starlin_reduction_t reduction)
 {
     starlin__field_t fields[8];
-    char rows[200];
+    char rows[160], ctas[40];
 
     starlin__rows_text(y->chunk_rows, y->nchunks, rows, sizeof rows);
     starlin__field_set(&fields[0], "the call", "starlin_row_linear");
@@ -179,7 +179,8 @@ static starlin_status_t agree(starlin_context_t *context, const starlin_matrix_t
     starlin__field_set(&fields[3], "the dtype", "%s", starlin_dtype_name(y->dtype));
     starlin__field_set(&fields[4], "the reduction", "%s",
                        reduction == STARLIN_REDUCTION_F32 ? "f32" : "native");
-    starlin__field_set(&fields[5], "the chunk list", "%s", rows);
+    snprintf(ctas, sizeof ctas, " with collectives of %u CTAs", y->ctas);
+    starlin__field_set(&fields[5], "the chunk list", "%s%s", rows, y->ctas != 0 ? ctas : "");
     starlin__field_set(&fields[6], "the number of operators before", "%llu",
                        (unsigned long long)context->sequence);
     starlin__field_set(&fields[7], "the history of operators", "%016llx",

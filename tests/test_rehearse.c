@@ -150,7 +150,7 @@ static void test_much_to_gain(void)
         const starlin__planning_t *planning = starlin__chunking_planning(rows);
         CHECK(planning->nlists >= 2);
         CHECK(planning->lists[1].nchunks > 1);
-        CHECK(planning->tuned);
+        CHECK(planning->costs.tuned);
     }
     starlin_chunking_destroy(rows);
     CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);
@@ -170,14 +170,14 @@ static void test_tuned(void)
     CHECK(input.gemm.npoints > 5);
     rows = plan(context, &shape, 1);
     if (rows != NULL) {
-        CHECK(starlin__chunking_planning(rows)->tuned);
-        CHECK(memcmp(&starlin__chunking_planning(rows)->input.gemm, &input.gemm, sizeof input.gemm) == 0);
+        CHECK(starlin__chunking_planning(rows)->costs.tuned);
+        CHECK(memcmp(&starlin__chunking_planning(rows)->costs.inputs[0].gemm, &input.gemm, sizeof input.gemm) == 0);
     }
     starlin_chunking_destroy(rows);
     other.m = 512; /* beyond the curves */
     for (int i = 0; i < 2; i++, other.m = 256, other.n = 65) {
         rows = plan(context, &other, 1);
-        CHECK(rows != NULL && !starlin__chunking_planning(rows)->tuned);
+        CHECK(rows != NULL && !starlin__chunking_planning(rows)->costs.tuned);
         starlin_chunking_destroy(rows);
     }
     CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);

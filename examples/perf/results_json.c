@@ -18,6 +18,8 @@ static json_t *plan_to_json(const perf_row_t *row)
         return json_null();
     json_t *object = json_object();
     json_object_set_new(object, "predicted_us", json_real(plan->predicted_us));
+    json_object_set_new(object, "simulated_us", json_real(plan->simulated_us));
+    json_object_set_new(object, "ctas", json_integer(plan->ctas));
     json_object_set_new(object, "tried_us", time_or_null(plan->tried_us));
     json_object_set_new(object, "error_pct", json_real(perf_row_prediction_error_pct(row)));
     json_object_set_new(object, "serial_us", json_real(plan->serial_us));

@@ -12,12 +12,14 @@
 /* How an automatic list came about; the planner's times are per layer. */
 typedef struct perf_plan {
     bool planned;            /* false: the list was asked for, nothing else is set */
-    double predicted_us;     /* of the chosen list */
+    double predicted_us;     /* of the chosen list: as tried while planning, else as simulated */
+    double simulated_us;     /* of the chosen list */
     double tried_us;         /* measured while planning, PERF_NOT_MEASURED if it was not */
     double serial_us;        /* of one chunk */
     double gemm_us, comm_us; /* in one piece, alone */
     double planning_us;      /* what planning took */
     unsigned lists;          /* that were tried */
+    unsigned ctas;           /* of each collective; 0: the communicator's own number */
     bool tuned;              /* costs from the tune file */
     char text[4096];         /* the library's explanation */
 } perf_plan_t;

@@ -166,7 +166,9 @@ static void describe_plan(const starlin_chunking_t *chunking, perf_plan_t *plan)
     plan->comm_us = planning->plan.comm_us;
     plan->planning_us = planning->planning_us;
     plan->lists = (unsigned)planning->nlists;
-    plan->tuned = planning->tuned;
+    plan->tuned = planning->costs.tuned;
+    plan->ctas = planning->plan.ctas;
+    plan->simulated_us = planning->simulated_us;
     starlin_chunking_explain(chunking, plan->text, sizeof(plan->text), NULL);
 }
 

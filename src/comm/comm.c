@@ -78,6 +78,12 @@ starlin_status_t starlin__comm_create(starlin__comm_setup_t *setup, starlin__com
     return starlin__error(STARLIN_ERR_UNSUPPORTED, "communicator \"%s\" is not in this build", request);
 }
 
+starlin_status_t starlin__comm_prepare_ctas(starlin__comm_t *comm, unsigned ctas)
+{
+    return ctas != 0 && comm->ops->ctas_prepare != NULL ? comm->ops->ctas_prepare(comm, ctas)
+                                                        : STARLIN_SUCCESS;
+}
+
 void starlin__comm_destroy(starlin__comm_t *comm)
 {
     if (comm != NULL)

@@ -53,8 +53,8 @@ typedef struct starlin__comm_ops {
     starlin_status_t (*buffer_register)(starlin__comm_t *comm, void *buffer, size_t nbytes,
                                         void **registration_p);
     void (*buffer_deregister)(starlin__comm_t *comm, void *registration);
-    /* Numbers of thread blocks that requests may ask for, rising, at most `most`; returns how many. May be
-     * NULL: none. */
+    /* Numbers of thread blocks that requests may ask for besides the communicator's own, rising, at most
+     * `most`; returns how many. May be NULL: none. */
     size_t (*ctas_choices)(const starlin__comm_t *comm, unsigned *ctas, size_t most);
     /* Before the first request with this number, once or again. Collective; blocks; comes while no collective
      * is in flight. May be NULL: nothing has to be done. */
@@ -74,10 +74,11 @@ struct starlin__comm {
     starlin__space_t space;    /* where buffers must lie */
     starlin__device_t *device; /* NULL for host buffers */
     int nranks;                /* ranks that are summed over, virtual ones included */
-    char version[64];          /* of the library behind it; "" where there is none */
-    bool given_up;             /* host: collectives that never ended may write to their buffers until the
-                                  process ends */
-    bool uses_core;            /* progress costs CPU time (the planner then expects no free overlap) */
+    unsigned ctas;    /* thread blocks of its collectives unless a request names some; 0: not known */
+    char version[64]; /* of the library behind it; "" where there is none */
+    bool given_up;    /* host: collectives that never ended may write to their buffers until the
+                         process ends */
+    bool uses_core;   /* progress costs CPU time (the planner then expects no free overlap) */
 };
 
 extern const starlin__comm_ops_t starlin__comm_self_ops, starlin__comm_mpi_ops, starlin__comm_nccl_ops,
@@ -93,6 +94,9 @@ starlin_status_t starlin__comm_check(const char *request);
 /* Opens the communicator that setup->config->comm asks for ("auto": the first usable one). ERR_UNSUPPORTED
  * for a name that is not built lists those that are. */
 starlin_status_t starlin__comm_create(starlin__comm_setup_t *setup, starlin__comm_t **comm_p);
+/* Before the first request with this number of CTAs: nothing for 0, the communicator's own. Collective; blocks;
+ * while no collective is in flight. An error is every rank's. */
+starlin_status_t starlin__comm_prepare_ctas(starlin__comm_t *comm, unsigned ctas);
 void starlin__comm_destroy(starlin__comm_t *comm); /* NULL does nothing */
 
 /* starlin__free() for memory that collectives may have summed in: kept where one was given up. */

@@ -43,6 +43,7 @@ static starlin_status_t model_create(const starlin__comm_setup_t *setup, starlin
     comm->base.space = setup->device != NULL ? STARLIN__DEVICE : STARLIN__HOST;
     comm->base.device = setup->device;
     comm->base.nranks = (int)config.ranks;
+    comm->base.ctas = config.ctas;
     comm->config = config;
     comm->max_ctas = max_ctas;
     *comm_p = &comm->base;
@@ -85,14 +86,14 @@ static double model_wake_us(const starlin__comm_t *base, const starlin__allreduc
 /* A link whose thread blocks were not named works with any number that can keep up with it. */
 static size_t model_ctas_choices(const starlin__comm_t *base, unsigned *ctas, size_t most)
 {
-    static const unsigned choices[] = {1, 2, 4, 8, 16, 24};
+    static const unsigned choices[] = {2, 4, 8, 16, 24};
     const comm_model_t *comm = (const comm_model_t *)base;
     size_t count = 0;
 
     if (base->device == NULL || comm->config.ctas_given)
         return 0;
     for (size_t i = 0; i < sizeof choices / sizeof choices[0] && count < most; i++) {
-        if (comm->max_ctas == 0 || choices[i] <= comm->max_ctas)
+        if ((comm->max_ctas == 0 || choices[i] <= comm->max_ctas) && choices[i] != comm->config.ctas)
             ctas[count++] = choices[i];
     }
     return count;

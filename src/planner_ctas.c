@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Planning over numbers of thread blocks. Few blocks leave the gemms more of the device, many move the data
+ * faster: which is better depends on how much of the link's time can be hidden. Pure functions. */
+#include "planner.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+const starlin__plan_input_t *starlin__costs_input(const starlin__costs_t *costs, unsigned ctas)
+{
+    for (size_t i = 0; i < costs->ninputs; i++) {
+        if (costs->inputs[i].ctas == ctas)
+            return &costs->inputs[i];
+    }
+    return &costs->inputs[0];
+}
+
+double starlin__plan_best_ctas(const starlin__costs_t *costs, const int64_t *rows, size_t nchunks,
+                               unsigned *ctas_p)
+{
+    double best_us = 0.0;
+
+    for (size_t i = 0; i < costs->ninputs; i++) {
+        const starlin__plan_input_t *input = &costs->inputs[i];
+        double us = starlin__plan_simulate(input, rows, nchunks) / (input->nlayers > 1 ? input->nlayers : 1);
+        if (i > 0 && us >= best_us)
+            continue;
+        best_us = us;
+        *ctas_p = input->ctas;
+    }
+    return best_us;
+}
+
+void starlin__plan_choose_ctas(const starlin__costs_t *costs, starlin__plan_t *plan_p)
+{
+    starlin__plan_t serial;
+
+    assert(costs->ninputs >= 1 && costs->ninputs <= STARLIN__MOST_CTAS);
+    for (size_t i = 0; i < costs->ninputs; i++) {
+        starlin__plan_t plan;
+        starlin__plan_choose(&costs->inputs[i], &plan);
+        if (i == 0 || plan.predicted_us < plan_p->predicted_us)
+            *plan_p = plan;
+        if (i == 0 || plan.serial_us < serial.serial_us)
+            serial = plan;
+    }
+    plan_p->serial_us = serial.serial_us;
+    plan_p->comm_us = serial.comm_us;
+    /* against one chunk with as many blocks there may have been a gain, against the fastest one there is none
+     */
+    if (plan_p->nchunks > 1 && plan_p->predicted_us > serial.serial_us * (1.0 - costs->inputs[0].min_gain)) {
+        double chunked_us = plan_p->predicted_us;
+        *plan_p = serial;
+        plan_p->nchunks = 1;
+        plan_p->rows[0] = costs->inputs[0].m;
+        plan_p->predicted_us = serial.serial_us;
+        snprintf(plan_p->reason, sizeof plan_p->reason,
+                 "chunking would take %.0f us, one chunk %.0f us: gain below %.1f%%", chunked_us,
+                 serial.serial_us, 100.0 * costs->inputs[0].min_gain);
+    }
+}
