@@ -100,7 +100,8 @@ static void describe(starlin__chunk_op_t *op)
 
     request->count = (size_t)(op->gemm.m * op->gemm.n);
     request->dtype = sum->dtype;
-    request->ctas = op->y->ctas;
+    /* nothing is left that the last one could get in the way of */
+    request->ctas = op->chunk + 1 < op->y->nchunks ? op->y->ctas : 0;
     op->collective.sequence = op->sequence;
     op->collective.owner = op;
     op->collective.on_start = on_start;

@@ -31,9 +31,9 @@ static const double device_gemm_slowdown = 1.02, device_comm_slowdown = 1.05;
 /* A gemm's blocks stay to its end, so a collective that comes later waits for it: as good as for ever. */
 static const double device_comm_delay_us = 1e9;
 
-/* A collective of this number of CTAs keeps up with the communicator's own number, apart from a launch and a
- * wait on the host, which no prediction contains. */
-static const double as_fast = 1.03, wait_us = 15.0;
+/* A collective that takes no longer than this factor keeps up with one of the communicator's own number of
+ * CTAs. */
+static const double as_fast = 1.03;
 
 /* What is measured, and how. */
 typedef struct calibration {
@@ -220,12 +220,16 @@ static starlin_status_t measure_choices(calibration_t *calibration, starlin__cos
 {
     const starlin__comm_t *comm = calibration->context->comm;
     const starlin__plan_input_t *own = &costs->inputs[0];
+    double largest = (double)own->m * own->nbytes_per_row;
     unsigned choices[STARLIN__MOST_CTAS - 1];
+    starlin__curve_t reference;
     size_t count = 0;
     bool keeps_up = false;
 
     if (comm->ops->ctas_choices != NULL && comm->ops->ctas_prepare == NULL)
         count = comm->ops->ctas_choices(comm, choices, STARLIN__MOST_CTAS - 1);
+    if (count > 0)
+        STARLIN__FORWARD(measure_few(calibration, own->m, 0, &reference));
     for (size_t i = 0; i < count; i++) {
         starlin__plan_input_t *input = &costs->inputs[costs->ninputs++];
         *input = *own;
@@ -233,8 +237,8 @@ static starlin_status_t measure_choices(calibration_t *calibration, starlin__cos
         if (keeps_up)
             continue;
         STARLIN__FORWARD(measure_few(calibration, own->m, choices[i], &input->comm));
-        keeps_up = starlin__curve_eval(&input->comm, (double)own->m * own->nbytes_per_row) <
-                   as_fast * starlin__curve_eval(&own->comm, (double)own->m * own->nbytes_per_row) + wait_us;
+        keeps_up =
+            starlin__curve_eval(&input->comm, largest) < as_fast * starlin__curve_eval(&reference, largest);
         if (keeps_up)
             input->comm = own->comm;
     }

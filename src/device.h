@@ -55,7 +55,8 @@ typedef struct starlin__device_ops {
      * its later work waits for the event's last record. No host wait. */
     starlin_status_t (*join)(starlin__device_t *device, void *foreign);
     starlin_status_t (*event_wait_foreign)(starlin__device_t *device, starlin__event_t *event, void *foreign);
-    starlin_status_t (*synchronize)(starlin__device_t *device); /* both streams, host wait (spins) */
+    starlin_status_t (*idle)(starlin__device_t *device, bool *idle_p); /* both streams */
+    starlin_status_t (*synchronize)(starlin__device_t *device);        /* until idle, host wait (spins) */
 } starlin__device_ops_t;
 
 struct starlin__device {

@@ -303,19 +303,28 @@ static starlin_status_t event_query(starlin__device_t *device, starlin__event_t 
     return STARLIN_SUCCESS;
 }
 
-static starlin_status_t device_synchronize(starlin__device_t *device)
+static starlin_status_t device_idle(starlin__device_t *device, bool *idle_p)
 {
     cudaError_t error = cudaSuccess;
     STARLIN__FORWARD(starlin__device_cuda_enter(device));
-    for (int i = 0; i < 2 && error == cudaSuccess; i++) {
-        /* spins: a blocking wait would add the time of a wake-up */
-        do {
-            error = cudaStreamQuery(starlin__device_cuda_stream(device, (starlin__stream_t)i));
-        } while (error == cudaErrorNotReady);
-    }
-    (void)cudaGetLastError(); /* "not ready" stays behind as the thread's last error */
+    for (int i = 0; i < 2 && error == cudaSuccess; i++)
+        error = cudaStreamQuery(starlin__device_cuda_stream(device, (starlin__stream_t)i));
     starlin__device_cuda_leave(device);
+    *idle_p = error == cudaSuccess;
+    if (error == cudaErrorNotReady) { /* stays behind as the thread's last error */
+        (void)cudaGetLastError();
+        return STARLIN_SUCCESS;
+    }
     return starlin__device_cuda_status(error, "running kernels (seen when the device was waited for)");
+}
+
+static starlin_status_t device_synchronize(starlin__device_t *device)
+{
+    bool is_idle = false;
+    /* spins: a blocking wait would add the time of a wake-up */
+    while (!is_idle)
+        STARLIN__FORWARD(device_idle(device, &is_idle));
+    return STARLIN_SUCCESS;
 }
 
 static const starlin__device_ops_t ops = {
@@ -339,6 +348,7 @@ static const starlin__device_ops_t ops = {
     .event_query = event_query,
     .join = join,
     .event_wait_foreign = event_wait_foreign,
+    .idle = device_idle,
     .synchronize = device_synchronize,
 };
 

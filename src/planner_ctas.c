@@ -6,6 +6,9 @@
 #include <assert.h>
 #include <stdio.h>
 
+/* Relative: a number of CTAs that wins less does not take another one's place. */
+#define NO_DIFFERENCE 0.003
+
 const starlin__plan_input_t *starlin__costs_input(const starlin__costs_t *costs, unsigned ctas)
 {
     for (size_t i = 0; i < costs->ninputs; i++) {
@@ -23,7 +26,7 @@ double starlin__plan_best_ctas(const starlin__costs_t *costs, const int64_t *row
     for (size_t i = 0; i < costs->ninputs; i++) {
         const starlin__plan_input_t *input = &costs->inputs[i];
         double us = starlin__plan_simulate(input, rows, nchunks) / (input->nlayers > 1 ? input->nlayers : 1);
-        if (i > 0 && us >= best_us)
+        if (i > 0 && us >= best_us * (1.0 - NO_DIFFERENCE))
             continue;
         best_us = us;
         *ctas_p = input->ctas;
@@ -39,9 +42,9 @@ void starlin__plan_choose_ctas(const starlin__costs_t *costs, starlin__plan_t *p
     for (size_t i = 0; i < costs->ninputs; i++) {
         starlin__plan_t plan;
         starlin__plan_choose(&costs->inputs[i], &plan);
-        if (i == 0 || plan.predicted_us < plan_p->predicted_us)
+        if (i == 0 || plan.predicted_us < plan_p->predicted_us * (1.0 - NO_DIFFERENCE))
             *plan_p = plan;
-        if (i == 0 || plan.serial_us < serial.serial_us)
+        if (i == 0 || plan.serial_us < serial.serial_us * (1.0 - NO_DIFFERENCE))
             serial = plan;
     }
     plan_p->serial_us = serial.serial_us;

@@ -93,12 +93,13 @@ static int64_t device_rows(const race_t *race, unsigned factor)
 static void add_device_lists(race_t *race, const starlin__plan_t *plan)
 {
     bool is_chain = race->costs->inputs[0].nlayers > 1;
-    starlin__plan_t fine = equal_list(race, device_rows(race, 1)), other = second_best(race, plan->ctas),
+    starlin__plan_t fine = equal_list(race, device_rows(race, 1)), tail = halved_tail(race, fine), own = fine,
                     middle = equal_list(race, device_rows(race, 2)),
-                    large = equal_list(race, device_rows(race, 4)), tail = halved_tail(race, fine);
-    const starlin__plan_t *const waited[] = {plan, &fine, &tail, &other, &middle, &large},
-                                 *const chained[] = {plan, &fine, &large, &middle, &other, &tail};
+                    large = equal_list(race, device_rows(race, 4)), other = second_best(race, plan->ctas);
+    const starlin__plan_t *const waited[] = {&fine, &tail, plan, &own, &middle, &other, &large},
+                                 *const chained[] = {&fine, plan, &large, &middle, &own, &other, &tail};
 
+    own.ctas = 0;
     for (size_t i = 0; i < sizeof waited / sizeof waited[0]; i++)
         add_list(race, is_chain ? chained[i] : waited[i]);
 }
