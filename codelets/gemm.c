@@ -109,13 +109,14 @@ static starlin__launch_t *mark_begin(const starlin__chunk_op_t *op)
     return starlin__activity_begin(op->context->activity, &what, NULL);
 }
 
-static starlin_status_t launch(starlin__chunk_op_t *op, const starlin__gemm_t *gemm)
+static starlin_status_t launch(starlin__chunk_op_t *op, const starlin__gemm_t *gemm, bool waits)
 {
     starlin__device_t *device = op->context->device;
     starlin__launch_t *mark;
     starlin_status_t status;
 
-    STARLIN__FORWARD(order_before(op));
+    if (waits)
+        STARLIN__FORWARD(order_before(op));
     mark = mark_begin(op);
     status = run(op, gemm);
     if (mark != NULL)
@@ -125,13 +126,13 @@ static starlin_status_t launch(starlin__chunk_op_t *op, const starlin__gemm_t *g
     return op->synchronous ? device->ops->synchronize(device) : STARLIN_SUCCESS;
 }
 
-/* On whichever thread. */
-static void launch_or_fail(starlin__chunk_op_t *op, const starlin__gemm_t *gemm)
+/* On whichever thread. `waits`: earlier work of the streams may not have passed. */
+static void launch_or_fail(starlin__chunk_op_t *op, const starlin__gemm_t *gemm, bool waits)
 {
     starlin_status_t status;
 
     starlin__range_begin("gemm", op->sequence, op->chunk);
-    status = launch(op, gemm);
+    status = launch(op, gemm, waits);
     starlin__range_end();
     if (status != STARLIN_SUCCESS)
         starlin__chunk_op_fail(op, status, starlin_last_error());
@@ -145,7 +146,7 @@ static void gemm_cuda(void *buffers[], void *arg)
     if (starlin__chunk_op_skips(op))
         return;
     gemm = bind_buffers(op, buffers);
-    launch_or_fail(op, &gemm);
+    launch_or_fail(op, &gemm, true);
 }
 
 /* --- without a task */
@@ -158,7 +159,7 @@ void starlin__gemm_launch(starlin__chunk_op_t *op)
     gemm.w = starlin__matrix_chunk_data(op->w, 0);
     gemm.y = starlin__matrix_chunk_data(op->sum, op->chunk);
     if (!starlin__chunk_op_skips(op))
-        launch_or_fail(op, &gemm);
+        launch_or_fail(op, &gemm, !op->context->settled);
     starlin__chunk_op_ended(op);
 }
 

@@ -41,6 +41,7 @@ struct starlin_context {
     bool owns_starpu;                /* else the application started it */
     bool starpu_started;             /* by this context */
     starlin__event_t *stream_end[2]; /* device: for host waits, by starlin__stream_t */
+    bool settled;                    /* device: nothing was launched since it was last seen idle */
     unsigned memory_node;            /* StarPU's node of the matrices' memory */
     starlin_context_info_t info;
     char starpu_version[32];

@@ -95,6 +95,7 @@ starlin_status_t starlin__context_synchronize(starlin_context_t *context)
         .sequence = context->sequence, .rank = context->bootstrap->rank, .status = (int32_t)status};
 
     if (status == STARLIN_SUCCESS) {
+        context->settled = atomic_load(&context->inflight) == 0;
         starlin__progress_settled(context->progress);
         return STARLIN_SUCCESS;
     }

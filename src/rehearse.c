@@ -17,7 +17,7 @@ static const double most_us = 140e3, least_us = 70e3;
 /* Relative to the fastest list: slower ones are not run again after two rounds, and after four; ones that are
  * as good as equal. */
 static const double out_of_reach = 1.10, out_of_sight = 1.04, as_fast = 1.01;
-enum { MOST_TRIED = 8, FEWEST_ROUNDS = 3, MOST_ROUNDS = 40, MOST_LAYERS = 3 };
+enum { MOST_TRIED = 9, FEWEST_ROUNDS = 2, MOST_ROUNDS = 40, MOST_LAYERS = 3 };
 /* Before a run that is waited for: a step of an application does not find the device and the workers as they
  * are right after another one. */
 static const struct timespec rest = {.tv_nsec = 200000};

@@ -33,32 +33,44 @@ static void add_list(race_t *race, const starlin__plan_t *plan)
         starlin__plan_simulate(input, plan->rows, plan->nchunks) / (input->nlayers > 1 ? input->nlayers : 1);
 }
 
-/* Chunks of so many rows, if there are several: with the number of CTAs that suits them best, or the
- * communicator's own number where their gemms leave no room: what few CTAs do to such gemms is not known. */
-static starlin__plan_t equal_list(const race_t *race, int64_t rows)
+static const starlin__plan_input_t *own_input(const race_t *race)
 {
-    const starlin__plan_input_t *input = &race->costs->inputs[0];
-    starlin__plan_t list = {0};
+    return &race->costs->inputs[0];
+}
 
-    if (rows < input->row_quantum || 2 * rows > input->m || input->m / rows > STARLIN__MAX_CHUNKS)
-        return list;
-    list.nchunks = starlin__plan_equal(input->m, (size_t)((input->m + rows - 1) / rows), list.rows);
-    (void)starlin__plan_best_ctas(race->costs, list.rows, list.nchunks, &list.ctas);
-    if ((double)list.rows[0] > starlin__costs_input(race->costs, list.ctas)->prompt_rows)
-        list.ctas = 0;
+/* Chunks of so many rows, if there are several. */
+static starlin__plan_t equal_list(const race_t *race, int64_t rows, unsigned ctas)
+{
+    const starlin__plan_input_t *input = own_input(race);
+    starlin__plan_t list = {.ctas = ctas};
+
+    if (rows >= input->row_quantum && 2 * rows <= input->m &&
+        (input->m + rows - 1) / rows <= STARLIN__MAX_CHUNKS)
+        list.nchunks = starlin__plan_equal(input->m, (size_t)((input->m + rows - 1) / rows), list.rows);
     return list;
 }
 
-/* The same with the last chunk in two: less is left exposed. */
-static starlin__plan_t halved_tail(const race_t *race, starlin__plan_t list)
+/* The same with the last chunk cut into ever smaller ones: less is left exposed. */
+static starlin__plan_t with_tail(const race_t *race, starlin__plan_t list, unsigned ncuts)
 {
-    int64_t rows = list.nchunks > 0 ? list.rows[list.nchunks - 1] / 2 : 0;
-
-    if (rows < race->costs->inputs[0].row_quantum || list.nchunks == STARLIN__MAX_CHUNKS)
-        return (starlin__plan_t){0};
-    list.rows[list.nchunks - 1] -= rows;
-    list.rows[list.nchunks++] = rows;
+    for (unsigned i = 0; list.nchunks > 0 && i < ncuts; i++) {
+        int64_t rows = list.rows[list.nchunks - 1] / 2;
+        if (rows < own_input(race)->row_quantum || list.nchunks == STARLIN__MAX_CHUNKS)
+            break;
+        list.rows[list.nchunks - 1] -= rows;
+        list.rows[list.nchunks++] = rows;
+    }
     return list;
+}
+
+/* Two large chunks and two small ones. */
+static starlin__plan_t shrinking_list(const race_t *race)
+{
+    int64_t eighth = own_input(race)->m / 8, m = own_input(race)->m;
+
+    if (eighth < own_input(race)->row_quantum)
+        return (starlin__plan_t){0};
+    return (starlin__plan_t){.nchunks = 4, .rows = {3 * eighth, 3 * eighth, eighth, m - 7 * eighth}};
 }
 
 /* The best plan with another number of CTAs than this one. */
@@ -77,31 +89,62 @@ static starlin__plan_t second_best(const race_t *race, unsigned ctas)
 }
 
 /* On a device a gemm that fills it just once has room beside it; larger ones are more efficient. */
-static int64_t device_rows(const race_t *race, unsigned factor)
+static int64_t prompt_rows(const race_t *race)
 {
-    const starlin__plan_input_t *input = &race->costs->inputs[0];
-    int64_t rows = input->even_rows > 0 ? input->even_rows : input->row_quantum;
+    int64_t even = own_input(race)->even_rows, step = even > 0 ? even : own_input(race)->row_quantum,
+            most = step;
 
     for (size_t i = 0; i < race->costs->ninputs; i++) {
-        int64_t prompt = (int64_t)race->costs->inputs[i].prompt_rows / rows * rows;
-        rows = prompt > rows ? prompt : rows;
+        int64_t prompt = (int64_t)race->costs->inputs[i].prompt_rows / step * step;
+        most = prompt > most ? prompt : most;
     }
-    return rows * factor;
+    return most;
 }
 
-/* On a device: in a chain the next layer hides the last collective, so that large chunks come first. */
-static void add_device_lists(race_t *race, const starlin__plan_t *plan)
+/* The number of CTAs for small gemms: that of the best simulation, where their size leaves it room. */
+static unsigned few_ctas(const race_t *race, int64_t rows)
 {
-    bool is_chain = race->costs->inputs[0].nlayers > 1;
-    starlin__plan_t fine = equal_list(race, device_rows(race, 1)), tail = halved_tail(race, fine), own = fine,
-                    middle = equal_list(race, device_rows(race, 2)),
-                    large = equal_list(race, device_rows(race, 4)), other = second_best(race, plan->ctas);
-    const starlin__plan_t *const waited[] = {&fine, &tail, plan, &own, &middle, &other, &large},
-                                 *const chained[] = {&fine, plan, &large, &middle, &own, &other, &tail};
+    starlin__plan_t list = equal_list(race, rows, 0);
 
-    own.ctas = 0;
-    for (size_t i = 0; i < sizeof waited / sizeof waited[0]; i++)
-        add_list(race, is_chain ? chained[i] : waited[i]);
+    if (list.nchunks > 0)
+        (void)starlin__plan_best_ctas(race->costs, list.rows, list.nchunks, &list.ctas);
+    return (double)rows <= starlin__costs_input(race->costs, list.ctas)->prompt_rows ? list.ctas : 0;
+}
+
+/* A step that is waited for ends with a collective that nothing hides: small chunks, or a small tail. */
+static void add_waited_lists(race_t *race, const starlin__plan_t *plan)
+{
+    int64_t rows = prompt_rows(race);
+    unsigned ctas = few_ctas(race, rows);
+    starlin__plan_t fine = equal_list(race, rows, ctas), middle = equal_list(race, 2 * rows, 0);
+    const starlin__plan_t lists[] = {fine,
+                                     with_tail(race, fine, 1),
+                                     *plan,
+                                     equal_list(race, rows, 0),
+                                     with_tail(race, middle, 2),
+                                     equal_list(race, rows / 2, ctas),
+                                     middle,
+                                     own_input(race)->m <= 8 * rows ? shrinking_list(race)
+                                                                    : second_best(race, plan->ctas)};
+
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        add_list(race, &lists[i]);
+}
+
+/* In a chain the next layer hides the last collective. On an H200, of layers of 8192 rows, 2048 rows were the
+ * fastest with 8 CTAs, 1024 with 4 and 512 with 2: which one depends on the link. */
+static void add_chained_lists(race_t *race, const starlin__plan_t *plan)
+{
+    int64_t rows = prompt_rows(race);
+    const starlin__plan_t lists[] = {equal_list(race, 4 * rows, 0), equal_list(race, 2 * rows, 4),
+                                     equal_list(race, rows, 2),     *plan,
+                                     equal_list(race, 2 * rows, 0), equal_list(race, rows, 0)};
+
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        bool has_ctas = starlin__costs_input(race->costs, lists[i].ctas)->ctas == lists[i].ctas;
+        if (has_ctas)
+            add_list(race, &lists[i]);
+    }
 }
 
 static void add_host_lists(race_t *race, const starlin__plan_t *plan)
@@ -129,8 +172,10 @@ size_t starlin__rehearse_lists(const starlin__costs_t *costs, bool on_device, co
     add_list(&race, &one);
     if (limit == 2)
         add_list(&race, plan);
+    else if (on_device && costs->inputs[0].nlayers > 1)
+        add_chained_lists(&race, plan);
     else if (on_device)
-        add_device_lists(&race, plan);
+        add_waited_lists(&race, plan);
     else
         add_host_lists(&race, plan);
     return race.count;

@@ -89,6 +89,7 @@ static void insert_chunk(starlin_context_t *context, starlin__chunk_op_t *op)
         starlin__gemm_launch(op);
     else
         starlin__gemm_insert(op);
+    context->settled = false;
     if (stages)
         starlin__stage_insert(op);
     if (!launches_all || !starlin__allreduce_launch(op))
