@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 /* Relative: a number of CTAs that wins less does not take another one's place. */
-#define NO_DIFFERENCE 0.003
+#define NO_DIFFERENCE 0.01
 
 const starlin__plan_input_t *starlin__costs_input(const starlin__costs_t *costs, unsigned ctas)
 {

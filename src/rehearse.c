@@ -14,10 +14,16 @@
 
 /* For all runs together: of the time that is left for planning, no more and no less than this. */
 static const double most_us = 140e3, least_us = 70e3;
-/* Relative to the fastest list: slower ones are not run again after two rounds, and after four; ones that are
- * as good as equal. */
-static const double out_of_reach = 1.10, out_of_sight = 1.04, as_fast = 1.01;
-enum { MOST_TRIED = 9, FEWEST_ROUNDS = 2, MOST_ROUNDS = 40, MOST_LAYERS = 3 };
+/* Relative to the fastest list: slower ones are not run again, the more rounds the closer; ones that are as
+ * good as equal. */
+static const double reach[] = {1.25, 1.10, 1.10, 1.04}, as_fast = 1.01;
+enum {
+    MOST_TRIED = 9,
+    FEWEST_ROUNDS = 2,
+    MOST_ROUNDS = 40,
+    MOST_LAYERS = 3,
+    NREACHES = sizeof reach / sizeof reach[0]
+};
 /* Before a run that is waited for: a step of an application does not find the device and the workers as they
  * are right after another one. */
 static const struct timespec rest = {.tv_nsec = 200000};
@@ -153,8 +159,7 @@ static starlin_status_t run_rounds(starlin_context_t *context, const starlin__sc
         STARLIN__FORWARD(agree_times(context, candidates, count, status));
         spent_us = starlin__now_us() - start_us;
         STARLIN__FORWARD(starlin__agree_max(context, STARLIN_SUCCESS, &spent_us, 1));
-        if (round > 0)
-            drop_slow(candidates, count, round < 3 ? out_of_reach : out_of_sight);
+        drop_slow(candidates, count, reach[round < NREACHES ? round : NREACHES - 1]);
         round_us = spent_us - before_us;
         before_us = spent_us;
     }

@@ -111,40 +111,51 @@ static unsigned few_ctas(const race_t *race, int64_t rows)
     return (double)rows <= starlin__costs_input(race->costs, list.ctas)->prompt_rows ? list.ctas : 0;
 }
 
-/* A step that is waited for ends with a collective that nothing hides: small chunks, or a small tail. */
+static void add_lists(race_t *race, const starlin__plan_t *lists, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (starlin__costs_input(race->costs, lists[i].ctas)->ctas == lists[i].ctas)
+            add_list(race, &lists[i]);
+    }
+}
+
+/* A step that is waited for ends with a collective that nothing hides: small chunks, or a small tail. On an
+ * H200 a link as slow as the gemm wanted small chunks all the way, a faster one 1024 rows before the tail. */
 static void add_waited_lists(race_t *race, const starlin__plan_t *plan)
 {
     int64_t rows = prompt_rows(race);
     unsigned ctas = few_ctas(race, rows);
     starlin__plan_t fine = equal_list(race, rows, ctas), middle = equal_list(race, 2 * rows, 0);
-    const starlin__plan_t lists[] = {fine,
-                                     with_tail(race, fine, 1),
+    const starlin__plan_t large[] = {with_tail(race, middle, 2), fine,   with_tail(race, fine, 1),     *plan,
+                                     equal_list(race, rows, 0),  middle, second_best(race, plan->ctas)},
+                          small[] = {equal_list(race, rows, 0),
+                                     shrinking_list(race),
+                                     fine,
                                      *plan,
-                                     equal_list(race, rows, 0),
-                                     with_tail(race, middle, 2),
                                      equal_list(race, rows / 2, ctas),
-                                     middle,
-                                     own_input(race)->m <= 8 * rows ? shrinking_list(race)
-                                                                    : second_best(race, plan->ctas)};
+                                     with_tail(race, fine, 1),
+                                     with_tail(race, middle, 2),
+                                     equal_list(race, rows / 2, 0)};
 
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
-        add_list(race, &lists[i]);
+    if (own_input(race)->m > 8 * rows)
+        add_lists(race, large, sizeof large / sizeof large[0]);
+    else
+        add_lists(race, small, sizeof small / sizeof small[0]);
 }
 
 /* In a chain the next layer hides the last collective. On an H200, of layers of 8192 rows, 2048 rows were the
- * fastest with 8 CTAs, 1024 with 4 and 512 with 2: which one depends on the link. */
+ * fastest with 8 CTAs beside a link faster than the gemm, 512 with 2 beside one as slow. */
 static void add_chained_lists(race_t *race, const starlin__plan_t *plan)
 {
+    static const double slow_link = 0.6;
     int64_t rows = prompt_rows(race);
-    const starlin__plan_t lists[] = {equal_list(race, 4 * rows, 0), equal_list(race, 2 * rows, 4),
-                                     equal_list(race, rows, 2),     *plan,
+    starlin__plan_t large = equal_list(race, 4 * rows, 0), fine = equal_list(race, rows, 2);
+    bool is_slow = plan->comm_us > slow_link * plan->gemm_us;
+    const starlin__plan_t lists[] = {is_slow ? fine : large,        equal_list(race, 2 * rows, 4),
+                                     is_slow ? large : fine,        *plan,
                                      equal_list(race, 2 * rows, 0), equal_list(race, rows, 0)};
 
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-        bool has_ctas = starlin__costs_input(race->costs, lists[i].ctas)->ctas == lists[i].ctas;
-        if (has_ctas)
-            add_list(race, &lists[i]);
-    }
+    add_lists(race, lists, sizeof lists / sizeof lists[0]);
 }
 
 static void add_host_lists(race_t *race, const starlin__plan_t *plan)

@@ -63,6 +63,18 @@ static starlin_status_t run_item(perf_measure_t *measure, size_t item, double *t
     return status;
 }
 
+/* The same on every rank. In each round another order: neither what drifts nor what ran just before is one
+ * item's lasting advantage. */
+static void shuffle(size_t *order, size_t count, uint64_t *state)
+{
+    for (size_t i = count; i > 1; i--) {
+        *state = *state * 6364136223846793005ull + 1442695040888963407ull;
+        size_t other = (size_t)((*state >> 33) % i), swap = order[i - 1];
+        order[i - 1] = order[other];
+        order[other] = swap;
+    }
+}
+
 static void show_progress(const perf_measure_t *measure, unsigned round)
 {
     const perf_problem_t *problem = measure->graphs[0].problem;
@@ -76,15 +88,19 @@ starlin_status_t perf_measure_run(perf_measure_t *measure)
 {
     unsigned warmups = measure->options->warmups, iterations = measure->options->iterations;
     size_t nitems = measure->ngraphs + NTHINGS, nsamples = nitems * iterations;
+    size_t order[PERF_MAX_CHUNKINGS + NTHINGS];
+    uint64_t state = 1;
 
+    for (size_t i = 0; i < nitems; i++)
+        order[i] = i;
     measure->samples = calloc(nsamples, sizeof(double));
     if (measure->samples == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "%zu samples", nsamples);
     for (unsigned i = 0; i < warmups + iterations; i++) {
         show_progress(measure, i);
+        shuffle(order, nitems, &state);
         for (size_t j = 0; j < nitems; j++) {
-            /* forwards and backwards in turn: what drifts meets all alike */
-            size_t item = i % 2 ? nitems - 1 - j : j;
+            size_t item = order[j];
             double time_us;
             if (!takes_part(measure, item))
                 continue;
