@@ -13,18 +13,14 @@
 
 static const unsigned choices[STARLIN__NCCL_CHOICES] = {4, 8, 16, 32};
 
-/* What the ranks tell each other before; the id is rank 0's. */
-typedef struct ticket {
+/* What the ranks tell each other before a communicator is opened and afterwards. */
+typedef struct message {
     int32_t status;
     uint32_t ctas;
-    ncclUniqueId id;
-} ticket_t;
-
-/* And afterwards. */
-typedef struct outcome {
-    int32_t status;
-    uint32_t below;
-} outcome_t;
+    uint32_t below;  /* see comm_nccl.h; every rank goes on with the lowest */
+    ncclUniqueId id; /* rank 0's counts */
+    char text[160];  /* why the status is no success */
+} message_t;
 
 int starlin__comm_nccl_index(unsigned ctas)
 {
@@ -47,66 +43,48 @@ static unsigned choices_below(const starlin__comm_nccl_t *comm)
     return comm->max_ctas != 0 ? comm->max_ctas : UINT_MAX;
 }
 
-static starlin_status_t compare_tickets(const ticket_t *tickets, int nranks)
+/* The same on every rank. Where one has failed, its peers wait for it in vain: the failure that is no
+ * time-out is the cause. */
+static starlin_status_t judge(const message_t *all, int nranks)
 {
+    int cause = -1;
     for (int i = 0; i < nranks; i++) {
-        if (tickets[i].status != STARLIN_SUCCESS)
-            return starlin__error((starlin_status_t)tickets[i].status,
-                                  "communicator nccl: rank %d could not open one for %u CTAs", i,
-                                  (unsigned)tickets[i].ctas);
-        if (tickets[i].ctas != tickets[0].ctas)
+        if (all[i].status != STARLIN_SUCCESS &&
+            (cause < 0 || (all[cause].status == STARLIN_ERR_TIMEOUT && all[i].status != STARLIN_ERR_TIMEOUT)))
+            cause = i;
+    }
+    if (cause >= 0)
+        return starlin__error((starlin_status_t)all[cause].status, "rank %d: %s", cause, all[cause].text);
+    for (int i = 1; i < nranks; i++) {
+        if (all[i].ctas != all[0].ctas)
             return starlin__error(STARLIN_ERR_MISMATCH,
                                   "ranks disagree: CTAs to prepare are %u on rank 0 and %u on rank %d",
-                                  (unsigned)tickets[0].ctas, (unsigned)tickets[i].ctas, i);
+                                  (unsigned)all[0].ctas, (unsigned)all[i].ctas, i);
     }
     return STARLIN_SUCCESS;
 }
 
-/* Does every rank want the same, and can go on? *id_p is what they meet by. */
-static starlin_status_t exchange_tickets(starlin__comm_nccl_t *comm, unsigned ctas, starlin_status_t mine,
-                                         bool needs_id, ncclUniqueId *id_p)
+/* Has every rank come this far, and for the same? *message is mine, and all ranks' in what they share. */
+static starlin_status_t exchange(starlin__comm_nccl_t *comm, starlin_status_t mine, unsigned timeout_ms,
+                                 message_t *message)
 {
     starlin__bootstrap_t *bootstrap = comm->bootstrap;
-    ticket_t ticket;
-    ticket_t *all = starlin__alloc((size_t)bootstrap->nranks * sizeof(*all));
+    message_t *all = starlin__alloc((size_t)bootstrap->nranks * sizeof(*all));
     /* a rank without this memory cannot take part: its peers run into the time limit */
     if (all == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "no memory for an exchange");
-    memset(&ticket, 0, sizeof(ticket));
-    if (mine == STARLIN_SUCCESS && needs_id && bootstrap->rank == 0)
-        mine = starlin__comm_nccl_status(ncclGetUniqueId(&ticket.id), NULL, "drawing a communicator's id");
-    ticket.status = mine;
-    ticket.ctas = ctas;
-    starlin_status_t status =
-        bootstrap->ops->allgather(bootstrap, &ticket, sizeof(ticket), all, comm->timeout_ms);
-    if (mine != STARLIN_SUCCESS) /* whose text is this thread's last error already */
-        status = mine;
-    else if (status == STARLIN_SUCCESS)
-        status = compare_tickets(all, bootstrap->nranks);
-    if (status == STARLIN_SUCCESS)
-        *id_p = all[0].id;
-    starlin__free(all);
-    return status;
-}
-
-/* Every rank learns whether all of them got this far, and the lowest limit of the choices. */
-static starlin_status_t agree(starlin__comm_nccl_t *comm, starlin_status_t mine)
-{
-    starlin__bootstrap_t *bootstrap = comm->bootstrap;
-    outcome_t outcome = {.status = mine, .below = comm->below};
-    outcome_t *all = starlin__alloc((size_t)bootstrap->nranks * sizeof(*all));
-    if (all == NULL)
-        return starlin__error(STARLIN_ERR_NO_MEMORY, "no memory for an exchange");
-    starlin_status_t status =
-        bootstrap->ops->allgather(bootstrap, &outcome, sizeof(outcome), all, comm->timeout_ms);
+    message->status = mine;
     if (mine != STARLIN_SUCCESS)
-        status = mine;
-    for (int i = 0; i < bootstrap->nranks && status == STARLIN_SUCCESS; i++) {
-        comm->below = all[i].below < comm->below ? all[i].below : comm->below;
-        if (all[i].status != STARLIN_SUCCESS)
-            status = starlin__error((starlin_status_t)all[i].status,
-                                    "communicator nccl: rank %d failed while opening the communicator", i);
-    }
+        snprintf(message->text, sizeof(message->text), "%s", starlin_last_error());
+    starlin_status_t status =
+        bootstrap->ops->allgather(bootstrap, message, sizeof(*message), all, timeout_ms);
+    if (status == STARLIN_SUCCESS)
+        status = judge(all, bootstrap->nranks);
+    else if (mine != STARLIN_SUCCESS)
+        status = starlin__error(mine, "%s", message->text);
+    for (int i = 0; i < bootstrap->nranks && status == STARLIN_SUCCESS; i++)
+        message->below = all[i].below < message->below ? all[i].below : message->below;
+    message->id = all[0].id;
     starlin__free(all);
     return status;
 }
@@ -121,7 +99,8 @@ static starlin_status_t open_one(starlin__comm_nccl_t *comm, int index, unsigned
     config.blocking = 0;
     if (ctas != 0)
         config.maxCTAs = (int)ctas;
-    snprintf(doing, sizeof(doing), "opening the communicator (CTAs at most %u)", ctas);
+    snprintf(doing, sizeof(doing),
+             ctas != 0 ? "opening the communicator of %u CTAs" : "opening the communicator", ctas);
     STARLIN__FORWARD(starlin__device_cuda_enter(comm->base.device));
     pthread_mutex_lock(&comm->lock);
     ncclResult_t ret = ncclCommInitRankConfig(nccl, bootstrap->nranks, id, bootstrap->rank, &config);
@@ -153,19 +132,25 @@ starlin_status_t starlin__comm_nccl_open(starlin__comm_nccl_t *comm, unsigned ct
 {
     int index = starlin__comm_nccl_index(ctas);
     bool is_open = index >= 0 && comm->opened[index];
-    ncclUniqueId id;
-    STARLIN__FORWARD(exchange_tickets(comm, ctas, mine, !is_open, &id));
+    message_t message;
+    memset(&message, 0, sizeof(message));
+    message.ctas = ctas;
+    if (mine == STARLIN_SUCCESS && !is_open && comm->bootstrap->rank == 0)
+        mine = starlin__comm_nccl_status(ncclGetUniqueId(&message.id), NULL, "drawing a communicator's id");
+    STARLIN__FORWARD(exchange(comm, mine, comm->timeout_ms, &message));
     if (is_open)
         return STARLIN_SUCCESS;
-    starlin_status_t status = open_one(comm, index, index == 0 ? comm->max_ctas : ctas, id);
-    if (index == 0)
-        comm->below = choices_below(comm); /* by now NCCL has read its configuration */
-    status = agree(comm, status);
-    if (status == STARLIN_SUCCESS)
-        comm->opened[index] = true;
-    else
+    starlin_status_t status = open_one(comm, index, index == 0 ? comm->max_ctas : ctas, message.id);
+    /* by now NCCL has read its configuration; who has failed at once waits for those who wait for it */
+    message.below = index == 0 ? choices_below(comm) : comm->below;
+    status = exchange(comm, status, 2 * comm->timeout_ms, &message);
+    if (status != STARLIN_SUCCESS) {
         give_up(comm, index);
-    return status;
+        return status;
+    }
+    comm->below = message.below;
+    comm->opened[index] = true;
+    return STARLIN_SUCCESS;
 }
 
 size_t starlin__comm_nccl_ctas_choices(const starlin__comm_t *base, unsigned *ctas, size_t most)
