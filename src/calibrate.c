@@ -286,13 +286,13 @@ static double prompt_rows(const starlin_context_t *context, const starlin__gemm_
 }
 
 /* What depends on the number of CTAs and was not measured. */
-static void set_room(const starlin_context_t *context, const starlin__gemm_t *gemm,
+static void set_room(const starlin_context_t *context, const starlin__gemm_t *gemm, bool tuned,
                      starlin__plan_input_t *input)
 {
     unsigned ctas = input->ctas != 0 ? input->ctas : context->comm->ctas;
 
     input->prompt_rows = prompt_rows(context, gemm, ctas);
-    if (context->device != NULL && ctas > 0) /* these processors are not the gemm's */
+    if (context->device != NULL && ctas > 0 && !tuned) /* these processors are not the gemm's */
         input->gemm_slowdown = 1.0 + (double)ctas / (double)context->device->nprocessors;
 }
 
@@ -348,7 +348,7 @@ starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__s
     else
         STARLIN__FORWARD(measure(context, scratch, false, costs_p));
     for (size_t i = 0; i < costs_p->ninputs; i++)
-        set_room(context, &scratch->gemm, &costs_p->inputs[i]);
+        set_room(context, &scratch->gemm, costs_p->tuned, &costs_p->inputs[i]);
     return STARLIN_SUCCESS;
 }
 

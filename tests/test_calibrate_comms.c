@@ -10,6 +10,7 @@
 
 #include "calibrate.h"
 #include "calibrate_comms.h"
+#include "fake_device.h"
 #include "tuned.h"
 #include "world.h"
 
@@ -171,66 +172,6 @@ static void test_failure(starlin_context_t *context)
 
 /* ------------------------------------------------------------------------ a device */
 
-/* Streams that are busy until some time; an event passes when its stream is idle. A gemm beside a collective
- * takes half as long again, and the collective is held up by a quarter of what it still has to do. */
-struct starlin__event {
-    starlin__stream_t stream;
-};
-static double busy_until_us[2];
-static size_t nevents, ncomm_first, ngemm_first;
-
-static starlin_status_t event_create(starlin__device_t *device, starlin__event_t **event_p)
-{
-    (void)device;
-    *event_p = calloc(1, sizeof **event_p);
-    nevents++;
-    return *event_p != NULL ? STARLIN_SUCCESS : STARLIN_ERR_NO_MEMORY;
-}
-
-static void event_destroy(starlin__device_t *device, starlin__event_t *event)
-{
-    (void)device;
-    free(event);
-    nevents--;
-}
-
-static starlin_status_t event_record(starlin__device_t *device, starlin__event_t *event,
-                                     starlin__stream_t stream)
-{
-    (void)device;
-    event->stream = stream;
-    return STARLIN_SUCCESS;
-}
-
-static starlin_status_t event_query(starlin__device_t *device, starlin__event_t *event, bool *passed_p)
-{
-    (void)device;
-    *passed_p = starlin__now_us() >= busy_until_us[event->stream];
-    return STARLIN_SUCCESS;
-}
-
-static starlin_status_t compute_prepare(starlin__compute_t *compute, const starlin__gemm_t *gemm)
-{
-    (void)compute;
-    CHECK_EQ_INT(gemm->m, 2); /* a quarter */
-    return STARLIN_SUCCESS;
-}
-
-static starlin_status_t compute_gemm(starlin__compute_t *compute, unsigned worker,
-                                     const starlin__gemm_t *gemm)
-{
-    double now_us = starlin__now_us(), rest_us = busy_until_us[STARLIN__STREAM_COMM] - now_us;
-
-    (void)compute;
-    (void)worker;
-    (void)gemm;
-    ncomm_first += rest_us > 0.0;
-    busy_until_us[STARLIN__STREAM_COMPUTE] = now_us + (rest_us > 0.0 ? 6000.0 : 4000.0);
-    if (rest_us > 0.0)
-        busy_until_us[STARLIN__STREAM_COMM] += rest_us / 4.0;
-    return STARLIN_SUCCESS;
-}
-
 static starlin_status_t device_start(starlin__comm_t *comm, starlin__allreduce_t *request)
 {
     double now_us = starlin__now_us();
@@ -252,28 +193,34 @@ static double device_predict_us(const starlin__comm_t *comm, double nbytes)
     return 4000.0 * nbytes / (6.0 * 8.0 * 4.0);
 }
 
-static void run_beside(starlin_context_t *context, starlin__tune_entry_t *entry)
+static bool is_near(double a, double b)
 {
-    static const starlin__device_ops_t device_ops = {.event_create = event_create,
-                                                     .event_destroy = event_destroy,
-                                                     .event_record = event_record,
-                                                     .event_query = event_query};
-    static const starlin__compute_ops_t compute_ops = {.prepare = compute_prepare, .gemm = compute_gemm};
-    starlin__device_t device = {.ops = &device_ops};
-    starlin__compute_t compute = {.ops = &compute_ops}, *own_compute = context->compute;
-    float y[8 * 8] = {0};
-    starlin__scratch_t scratch = {
-        .gemm = {.m = 8, .n = 8, .k = 8, .y = y, .ldy = 8, .out_dtype = STARLIN_F32}};
+    return fabs(a - b) < 1e-9;
+}
 
-    context->device = context->comm->device = &device;
-    context->comm->space = STARLIN__DEVICE;
-    context->compute = &compute;
-    CHECK_STATUS(starlin__calibrate_comms(context, &scratch, entry), STARLIN_SUCCESS);
-    context->device = context->comm->device = NULL;
-    context->comm->space = STARLIN__HOST;
-    context->compute = own_compute;
+static void run_beside(starlin_context_t *context, const starlin__scratch_t *scratch,
+                       starlin__tune_entry_t *entry)
+{
+    CHECK_STATUS(starlin__calibrate_comms(context, scratch, entry), STARLIN_SUCCESS);
     CHECK_EQ_INT(nevents, 0);
     CHECK_EQ_INT(ngemm_first, 0);
+}
+
+/* Plans see the slowdowns that were measured, and no rule of thumb. */
+static void run_plan(starlin_context_t *context, const starlin__scratch_t *scratch,
+                     starlin__tune_entry_t *entry)
+{
+    starlin__costs_t costs = {0};
+
+    CHECK_STATUS(starlin__tuned_store(context, &scratch->gemm, entry), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin__calibrate(context, scratch, &costs), STARLIN_SUCCESS);
+    CHECK(costs.tuned);
+    CHECK_EQ_INT(costs.ninputs, entry->ncomms);
+    for (size_t i = 0; i < costs.ninputs; i++) {
+        CHECK_EQ_INT(costs.inputs[i].ctas, entry->comms[i].ctas);
+        CHECK(is_near(costs.inputs[i].gemm_slowdown, entry->comms[i].gemm_slowdown));
+        CHECK(is_near(costs.inputs[i].comm_slowdown, entry->comms[i].comm_slowdown));
+    }
 }
 
 static bool is_about(double actual, double expected)
@@ -297,7 +244,7 @@ static void test_beside_gemm(starlin_context_t *context, starlin__comm_ops_t *op
     for (int rows = 1; rows <= 8; rows += 7)
         starlin__curve_add(&entry.comms[0].curve, rows * 32.0, device_predict_us(context->comm, rows * 32.0));
     offer(1, (unsigned[]){2});
-    run_beside(context, &entry);
+    with_device(context, run_beside, &entry);
     CHECK(ncomm_first > 0);
     CHECK_EQ_INT(entry.ncomms, 2);
     CHECK_EQ_INT(entry.comms[1].ctas, 2);
@@ -307,6 +254,7 @@ static void test_beside_gemm(starlin_context_t *context, starlin__comm_ops_t *op
         CHECK(entry.comms[i].comm_delay_us >= 33.0 && entry.comms[i].comm_delay_us <= 33.0);
     }
     CHECK(is_about(last_us(&entry, 1), 2.0 * last_us(&entry, 0)));
+    with_device(context, run_plan, &entry);
 
     /* collectives that are over at once tell nothing about gemms */
     entry.ncomms = 1;
@@ -315,13 +263,8 @@ static void test_beside_gemm(starlin_context_t *context, starlin__comm_ops_t *op
     for (size_t i = 0; i < entry.comms[0].curve.npoints; i++)
         entry.comms[0].curve.time_us[i] = 1.0;
     offer(0, offered);
-    run_beside(context, &entry);
+    with_device(context, run_beside, &entry);
     CHECK(entry.comms[0].gemm_slowdown < 1.03 && entry.comms[0].comm_slowdown < 1.06);
-}
-
-static bool is_near(double a, double b)
-{
-    return fabs(a - b) < 1e-9;
 }
 
 static void test_slowdown(void)
