@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calibrate_comms.h"
+#include "calibrate_private.h"
 #include "tuned.h"
 
 /* Budget for the gemms and for the collectives of one layer; half of it is the last point's. */
@@ -35,15 +37,8 @@ static const double device_comm_delay_us = 1e9;
  * CTAs. */
 static const double as_fast = 1.03;
 
-/* What is measured, and how. */
-typedef struct calibration {
-    starlin_context_t *context;
-    starlin__gemm_t gemm; /* m: rows of the point */
-    starlin__allreduce_t request;
-    bool thorough;
-} calibration_t;
-
-typedef starlin_status_t (*once_fn_t)(calibration_t *calibration);
+typedef starlin__calibration_t calibration_t;
+typedef starlin__calibration_fn_t once_fn_t;
 
 static starlin_status_t gemm_once(calibration_t *calibration)
 {
@@ -90,8 +85,7 @@ static starlin_status_t run_times(calibration_t *calibration, once_fn_t once, si
     return STARLIN_SUCCESS;
 }
 
-/* Shortest of a few runs, or the median of many, after one that is not counted. */
-static starlin_status_t time_point(calibration_t *calibration, once_fn_t once, double *time_us)
+starlin_status_t starlin__calibration_time(calibration_t *calibration, once_fn_t once, double *time_us)
 {
     double times_us[THOROUGH_MOST], first_us = 0.0;
     size_t count = REPETITIONS;
@@ -140,7 +134,7 @@ static starlin_status_t measure_gemm(calibration_t *calibration, int64_t m, star
     for (int64_t rows = smallest < m ? smallest : m;; rows = next_rows(calibration, rows, smallest, m)) {
         calibration->gemm.m = rows;
         STARLIN__FORWARD(compute->ops->prepare(calibration->context->compute, &calibration->gemm));
-        STARLIN__FORWARD(time_point(calibration, gemm_once, &time_us));
+        STARLIN__FORWARD(starlin__calibration_time(calibration, gemm_once, &time_us));
         starlin__curve_add(curve, (double)rows, time_us);
         spent_us += (REPETITIONS + 1) * time_us;
         if (rows == m)
@@ -170,7 +164,7 @@ static bool predict_comm(const calibration_t *calibration, int64_t m, starlin__c
     return comm->ops->predict_us != NULL;
 }
 
-static starlin_status_t measure_comm(calibration_t *calibration, int64_t m, starlin__curve_t *curve)
+starlin_status_t starlin__calibration_comm(calibration_t *calibration, int64_t m, starlin__curve_t *curve)
 {
     const starlin__gemm_t *gemm = &calibration->gemm;
     double spent_us = 0.0, time_us = 0.0;
@@ -182,7 +176,7 @@ static starlin_status_t measure_comm(calibration_t *calibration, int64_t m, star
     calibration->request.dtype = gemm->out_dtype;
     for (int64_t rows = smallest;; rows = next_rows(calibration, rows, smallest, m)) {
         calibration->request.count = (size_t)(rows * gemm->n);
-        STARLIN__FORWARD(time_point(calibration, allreduce_once, &time_us));
+        STARLIN__FORWARD(starlin__calibration_time(calibration, allreduce_once, &time_us));
         starlin__curve_add(curve, nbytes_per_row(gemm) * (double)rows, time_us);
         spent_us += (REPETITIONS + 1) * time_us;
         if (rows == m || (!calibration->thorough && spent_us + 2 * (REPETITIONS + 1) * time_us > budget_us))
@@ -205,7 +199,7 @@ static starlin_status_t measure_few(calibration_t *calibration, int64_t m, unsig
     for (int64_t rows = m < FEWER ? 1 : m / FEWER; status == STARLIN_SUCCESS && rows > 0;
          rows = rows == m ? 0 : m) {
         calibration->request.count = (size_t)(rows * gemm->n);
-        status = time_point(calibration, allreduce_once, &time_us);
+        status = starlin__calibration_time(calibration, allreduce_once, &time_us);
         if (status == STARLIN_SUCCESS)
             starlin__curve_add(curve, nbytes_per_row(gemm) * (double)rows, time_us);
     }
@@ -267,7 +261,7 @@ static starlin_status_t measure(starlin_context_t *context, const starlin__scrat
     if (status == STARLIN_SUCCESS)
         status = measure_gemm(&calibration, scratch->gemm.m, &input->gemm);
     if (status == STARLIN_SUCCESS)
-        status = measure_comm(&calibration, scratch->gemm.m, &input->comm);
+        status = starlin__calibration_comm(&calibration, scratch->gemm.m, &input->comm);
     if (status == STARLIN_SUCCESS && !thorough)
         status = measure_choices(&calibration, costs);
     starlin__context_resume(context);
@@ -292,13 +286,13 @@ static double prompt_rows(const starlin_context_t *context, const starlin__gemm_
 }
 
 /* What depends on the number of CTAs and was not measured. */
-static void set_room(const starlin_context_t *context, const starlin__gemm_t *gemm,
+static void set_room(const starlin_context_t *context, const starlin__gemm_t *gemm, bool tuned,
                      starlin__plan_input_t *input)
 {
     unsigned ctas = input->ctas != 0 ? input->ctas : context->comm->ctas;
 
     input->prompt_rows = prompt_rows(context, gemm, ctas);
-    if (context->device != NULL && ctas > 0) /* these processors are not the gemm's */
+    if (context->device != NULL && ctas > 0 && !tuned) /* these processors are not the gemm's */
         input->gemm_slowdown = 1.0 + (double)ctas / (double)context->device->nprocessors;
 }
 
@@ -354,7 +348,7 @@ starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__s
     else
         STARLIN__FORWARD(measure(context, scratch, false, costs_p));
     for (size_t i = 0; i < costs_p->ninputs; i++)
-        set_room(context, &scratch->gemm, &costs_p->inputs[i]);
+        set_room(context, &scratch->gemm, costs_p->tuned, &costs_p->inputs[i]);
     return STARLIN_SUCCESS;
 }
 
@@ -378,6 +372,10 @@ starlin_status_t starlin__calibrate_tune(starlin_context_t *context, const starl
                                             .gemm_slowdown = input_p->gemm_slowdown,
                                             .comm_slowdown = input_p->comm_slowdown,
                                             .comm_delay_us = input_p->comm_delay_us};
+    if (status == STARLIN_SUCCESS)
+        status = starlin__calibrate_comms(context, &scratch, &entry);
+    input_p->gemm_slowdown = entry.comms[0].gemm_slowdown;
+    input_p->comm_slowdown = entry.comms[0].comm_slowdown;
     if (status == STARLIN_SUCCESS)
         status = starlin__tuned_store(context, &scratch.gemm, &entry);
     starlin__scratch_release(context, &scratch);

@@ -118,19 +118,53 @@ static starlin_status_t share_offer(starlin_context_t *context, offer_t *offer, 
     return status;
 }
 
+/* Keeps what the communicator can run here: its own number of CTAs, which comes first, and its choices. They
+ * are the same on every rank. */
+static bool keep_choices(const starlin_context_t *context, starlin__tune_entry_t *entry)
+{
+    enum { MOST_CHOICES = 64 };
+    const starlin__comm_t *comm = context->comm;
+    unsigned ctas[MOST_CHOICES];
+    size_t nchoices = comm->ops->ctas_choices != NULL ? comm->ops->ctas_choices(comm, ctas, MOST_CHOICES) : 0;
+    size_t kept = 1;
+
+    if (entry->comms[0].ctas != 0) {
+        starlin__log(
+            "tuned curves are ignored: they do not start with the communicator's own number of CTAs");
+        return false;
+    }
+    for (size_t i = 1; i < entry->ncomms; i++) {
+        bool offered = false;
+        for (size_t j = 0; j < nchoices; j++)
+            offered = offered || ctas[j] == entry->comms[i].ctas;
+        if (offered)
+            entry->comms[kept++] = entry->comms[i];
+    }
+    memset(&entry->comms[kept], 0, (STARLIN__TUNE_COMMS - kept) * sizeof entry->comms[0]);
+    entry->ncomms = kept;
+    return true;
+}
+
 /* A curve that ends early would have to be continued blindly. */
 static bool reaches(const starlin__tune_entry_t *entry, const starlin__gemm_t *gemm)
 {
-    const starlin__curve_t *comm = &entry->comms[0].curve;
     double rows = (double)gemm->m;
     double nbytes = rows * (double)gemm->n * (double)starlin_dtype_nbytes(gemm->out_dtype);
-    bool enough =
-        entry->gemm.size[entry->gemm.npoints - 1] >= rows && comm->size[comm->npoints - 1] >= nbytes;
 
-    if (!enough)
+    if (entry->gemm.size[entry->gemm.npoints - 1] < rows) {
         starlin__log("tuned curves are ignored: they end at %.0f rows, here are %.0f",
                      entry->gemm.size[entry->gemm.npoints - 1], rows);
-    return enough;
+        return false;
+    }
+    for (size_t i = 0; i < entry->ncomms; i++) {
+        const starlin__curve_t *curve = &entry->comms[i].curve;
+        if (curve->size[curve->npoints - 1] >= nbytes)
+            continue;
+        starlin__log("tuned curves are ignored: that of %u CTAs ends at %.0f bytes, here are %.0f",
+                     entry->comms[i].ctas, curve->size[curve->npoints - 1], nbytes);
+        return false;
+    }
+    return true;
 }
 
 starlin_status_t starlin__tuned_load(starlin_context_t *context, const starlin__gemm_t *gemm, bool *found_p,
@@ -147,7 +181,8 @@ starlin_status_t starlin__tuned_load(starlin_context_t *context, const starlin__
     STARLIN__FORWARD(largest_k(context, gemm, &k));
     if (context->bootstrap->rank == 0) {
         starlin__tune_key_t key = make_key(context, &identity, gemm, k);
-        offer.found = starlin__tune_load(&key, &offer.entry) && reaches(&offer.entry, gemm);
+        offer.found = starlin__tune_load(&key, &offer.entry) && keep_choices(context, &offer.entry) &&
+                      reaches(&offer.entry, gemm);
     }
     STARLIN__FORWARD(share_offer(context, &offer, &alike));
     if (offer.found && !alike)

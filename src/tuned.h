@@ -6,7 +6,8 @@
 #include "context.h"
 #include "tune.h"
 
-/* Curves for this layer that reach up to its rows, or *found_p false. The same on every rank. Collective. */
+/* Curves for this layer that reach up to its rows, or *found_p false. Of the collective's, those with numbers
+ * of CTAs that the communicator offers here, its own (0) first. The same on every rank. Collective. */
 starlin_status_t starlin__tuned_load(starlin_context_t *context, const starlin__gemm_t *gemm, bool *found_p,
                                      starlin__tune_entry_t *entry_p);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* NCCL over several ranks, each on a GPU of its own where there are enough, else on a shared one: the refusal
- * that names the switch, then exact sums. */
+ * that names the switch, then exact sums, with several numbers of CTAs at once. */
+#define _POSIX_C_SOURCE 200809L
 #include <mpi.h>
 
 #include "comm/comm.h"
@@ -71,6 +72,99 @@ static void check_sum(starlin__comm_t *comm, starlin_dtype_t dtype, size_t count
     free(expected);
 }
 
+/* Collectives with three numbers of CTAs, all under way before the first is waited for; every other buffer is
+ * registered. */
+static void check_mixed(starlin__comm_t *comm, size_t count)
+{
+    enum { MIXED = 9 };
+    static const unsigned ctas[3] = {8, 0, 4};
+    starlin__device_t *device = comm->device;
+    size_t nbytes = count * sizeof(float);
+    float *values = calloc(count + 1, sizeof(float));
+    starlin__allreduce_t requests[MIXED] = {0};
+    void *registrations[MIXED] = {NULL};
+    int shift = bootstrap->nranks * (bootstrap->nranks - 1) / 2;
+    for (int r = 0; r < MIXED; r++) {
+        requests[r] = (starlin__allreduce_t){.count = count, .dtype = STARLIN_F32, .ctas = ctas[r % 3]};
+        CHECK_STATUS(comm->ops->buffer_alloc(comm, nbytes, &requests[r].buffer), STARLIN_SUCCESS);
+        if (r % 2)
+            CHECK_STATUS(comm->ops->buffer_register(comm, requests[r].buffer, nbytes, &registrations[r]),
+                         STARLIN_SUCCESS);
+        CHECK_STATUS(device->ops->event_create(device, &requests[r].done), STARLIN_SUCCESS);
+        for (size_t i = 0; i < count; i++)
+            values[i] = (float)((int)(i % 1000) + r + bootstrap->rank);
+        gpu_upload(device, requests[r].buffer, values, nbytes);
+    }
+    for (int r = 0; r < MIXED; r++)
+        CHECK_STATUS(comm->ops->allreduce_start(comm, &requests[r]), STARLIN_SUCCESS);
+    for (int r = 0; r < MIXED; r++) {
+        size_t wrong = 0;
+        wait_for(comm, &requests[r]);
+        gpu_download(device, values, requests[r].buffer, nbytes);
+        for (size_t i = 0; i < count; i++)
+            wrong += (int)values[i] != bootstrap->nranks * ((int)(i % 1000) + r) + shift;
+        check_count++;
+        if (wrong > 0)
+            CHECK_FAIL("rank %d: request %d of %u CTAs: %zu of %zu sums are wrong", bootstrap->rank, r,
+                       requests[r].ctas, wrong, count);
+        device->ops->event_destroy(device, requests[r].done);
+        comm->ops->buffer_deregister(comm, registrations[r]);
+        comm->ops->buffer_free(comm, requests[r].buffer);
+    }
+    free(values);
+}
+
+/* What one rank alone asks for is an error on all of them, before anything is opened, and harms nothing. */
+static void check_disagreement(starlin__comm_t *comm)
+{
+    bool is_first = bootstrap->rank == 0;
+    CHECK_STATUS(comm->ops->ctas_prepare(comm, is_first ? 4 : 8), STARLIN_ERR_MISMATCH);
+    CHECK_CONTAINS(starlin_last_error(), "4 on rank 0 and 8 on rank 1");
+    CHECK_STATUS(comm->ops->ctas_prepare(comm, is_first ? 5 : 4), STARLIN_ERR_INVALID);
+    CHECK_CONTAINS(starlin_last_error(), "rank 0: communicator nccl: 5 CTAs are not one of its choices");
+    check_sum(comm, STARLIN_F32, 1000, false);
+}
+
+static void check_ctas(starlin__comm_t *comm)
+{
+    static const unsigned expected[] = {4, 8, 16, 32};
+    unsigned ctas[8];
+    CHECK_EQ_INT(comm->ops->ctas_choices(comm, ctas, 8), 4);
+    CHECK(memcmp(ctas, expected, sizeof(expected)) == 0);
+    check_disagreement(comm);
+    for (int i = 0; i < 2; i++) { /* once or again */
+        CHECK_STATUS(comm->ops->ctas_prepare(comm, 8), STARLIN_SUCCESS);
+        CHECK_STATUS(comm->ops->ctas_prepare(comm, 4), STARLIN_SUCCESS);
+        check_mixed(comm, 1);
+        check_mixed(comm, 100003);
+        check_disagreement(comm);
+    }
+}
+
+/* The choices are the same on every rank: below the lowest limit, none where NCCL's variable rules. */
+static void check_limits(const starlin__comm_ops_t *ops, const starlin__comm_setup_t *setup)
+{
+    starlin__config_t config = *setup->config;
+    starlin__comm_setup_t limited = *setup;
+    bool is_last = bootstrap->rank == bootstrap->nranks - 1;
+    limited.config = &config;
+    for (int by_variable = 0; by_variable < 2; by_variable++) {
+        starlin__comm_t *comm = NULL;
+        unsigned ctas[8];
+        config.max_ctas = is_last && !by_variable ? 16 : 0;
+        if (is_last && by_variable)
+            setenv("NCCL_MAX_CTAS", "16", 1);
+        CHECK_STATUS(ops->create(&limited, &comm), STARLIN_SUCCESS);
+        unsetenv("NCCL_MAX_CTAS");
+        if (comm == NULL)
+            return;
+        CHECK_EQ_INT(ops->ctas_choices(comm, ctas, 8), by_variable ? 0 : 2);
+        CHECK_STATUS(ops->ctas_prepare(comm, 16), STARLIN_ERR_INVALID);
+        check_sum(comm, STARLIN_F32, 1000, false);
+        ops->destroy(comm);
+    }
+}
+
 /* One rank that cannot go on makes all of them fail, soon. */
 static void check_missing_device(const starlin__comm_ops_t *ops, starlin__comm_setup_t setup)
 {
@@ -106,12 +200,15 @@ static void run(starlin__device_t *device, const starlin__comm_ops_t *ops, bool 
         check_sum(comm, (starlin_dtype_t)dtype, 1000, false);
         check_sum(comm, (starlin_dtype_t)dtype, 300007, true);
     }
+    check_ctas(comm);
     ops->destroy(comm);
+    check_limits(ops, &setup);
 }
 
 int main(int argc, char **argv)
 {
     int provided = 0, failures;
+    unsetenv("NCCL_MAX_CTAS"); /* would leave no choice */
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     unsigned count = starlin__device_cuda != NULL ? starlin__device_cuda->count() : 0;
     const starlin__comm_ops_t *ops = find_nccl();

@@ -93,6 +93,38 @@ static void test_round_trip(void)
     CHECK(loads(&other, 7));
 }
 
+/* As many numbers of CTAs as there is room for, every curve full; one more is refused, and so is a number
+ * that comes twice or a damaged last curve. */
+static void test_most_comms(void)
+{
+    starlin__tune_key_t key = key_make();
+    starlin__tune_entry_t entry = entry_make(2), loaded;
+    for (size_t c = 0; c < STARLIN__TUNE_COMMS; c++) {
+        entry.comms[c] = entry.comms[0];
+        entry.comms[c].ctas = (unsigned)(c * c);
+        entry.comms[c].gemm_slowdown = 1 + (double)c / 3;
+        entry.comms[c].curve.npoints = 0;
+        for (size_t i = 0; i < STARLIN__CURVE_POINTS; i++)
+            CHECK(starlin__curve_add(&entry.comms[c].curve, 1e15 / 3 * (double)(i + 1),
+                                     1e5 / 7 * (double)(i + c + 1)));
+    }
+    entry.ncomms = STARLIN__TUNE_COMMS;
+    CHECK_STATUS(starlin__tune_store(&key, &entry), STARLIN_SUCCESS);
+    CHECK(starlin__tune_load(&key, &loaded));
+    CHECK(memcmp(&entry, &loaded, sizeof(entry)) == 0);
+
+    entry.ncomms = STARLIN__TUNE_COMMS + 1;
+    CHECK_STATUS(starlin__tune_store(&key, &entry), STARLIN_ERR_INVALID);
+    entry.ncomms = STARLIN__TUNE_COMMS;
+    entry.comms[STARLIN__TUNE_COMMS - 1].ctas = 1;
+    CHECK_STATUS(starlin__tune_store(&key, &entry), STARLIN_ERR_INVALID);
+    entry.comms[STARLIN__TUNE_COMMS - 1].ctas = 99;
+    entry.comms[STARLIN__TUNE_COMMS - 1].curve.size[1] = 0;
+    CHECK_STATUS(starlin__tune_store(&key, &entry), STARLIN_ERR_INVALID);
+    CHECK(starlin__tune_load(&key, &loaded)); /* the one that was stored */
+    CHECK_EQ_INT(loaded.comms[STARLIN__TUNE_COMMS - 1].ctas, 49);
+}
+
 /* Every field of the key counts. */
 static void test_key(void)
 {
@@ -315,6 +347,7 @@ int main(void)
     setlocale(LC_ALL, "de_DE.UTF-8"); /* a decimal comma, where that locale is installed */
 
     test_round_trip();
+    test_most_comms();
     test_key();
     test_damage();
     test_refused();
