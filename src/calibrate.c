@@ -9,30 +9,19 @@
 
 #include "calibrate_comms.h"
 #include "calibrate_private.h"
+#include "figures.h"
 #include "tuned.h"
 
 /* Budget for the gemms and for the collectives of one layer; half of it is the last point's. */
 static const double budget_us = 80e3;
 /* Of one point, thoroughly: as many runs as fit, within limits. */
 static const double point_us = 200e3;
-/* Gemm tasks smaller than this are never planned. */
 enum {
-    SMALLEST_ROWS_HOST = 16,
-    SMALLEST_ROWS_DEVICE = 128,
     REPETITIONS = 2,
     FEWER = 16, /* part of the rows, for a second point */
     THOROUGH_LEAST = 3,
     THOROUGH_MOST = 15
 };
-/* Cost of one more chunk: two tasks, wake-up and launch. Measured on 2 cores with StarPU 1.3.10 (host)
- * and on an H200 with 1.4.10 (device). */
-static const double task_host_us = 12.0, task_device_us = 6.0;
-/* Both kernels share the device's processors and memory: guesses near what two-stream loops with collectives
- * of 8 CTAs showed on an H200. */
-static const double device_gemm_slowdown = 1.02, device_comm_slowdown = 1.05;
-/* A gemm's blocks stay to its end, so a collective that comes later waits for it: as good as for ever. */
-static const double device_comm_delay_us = 1e9;
-
 /* A collective that takes no longer than this factor keeps up with one of the communicator's own number of
  * CTAs. */
 static const double as_fast = 1.03;
@@ -46,6 +35,14 @@ static starlin_status_t gemm_once(calibration_t *calibration)
 
     STARLIN__FORWARD(context->compute->ops->gemm(context->compute, 0, &calibration->gemm));
     return context->device != NULL ? context->device->ops->synchronize(context->device) : STARLIN_SUCCESS;
+}
+
+static starlin_status_t gemm_twice(calibration_t *calibration)
+{
+    starlin_context_t *context = calibration->context;
+
+    STARLIN__FORWARD(context->compute->ops->gemm(context->compute, 0, &calibration->gemm));
+    return gemm_once(calibration);
 }
 
 static starlin_status_t allreduce_once(calibration_t *calibration)
@@ -125,16 +122,38 @@ static int64_t next_rows(const calibration_t *calibration, int64_t rows, int64_t
     return rows >= m - step ? m : rows + step;
 }
 
-static starlin_status_t measure_gemm(calibration_t *calibration, int64_t m, starlin__curve_t *curve)
+/* What a device's first launch and the host's wait for its end cost beyond the kernel: once for a step,
+ * though each gemm that is measured alone has it. From the gemm that has been prepared. */
+static starlin_status_t measure_wait(calibration_t *calibration, double *wait_us)
+{
+    static const double most_us = 100.0;
+    double once_us = 0.0, twice_us = 0.0;
+
+    *wait_us = 0.0;
+    if (calibration->context->device == NULL)
+        return STARLIN_SUCCESS;
+    STARLIN__FORWARD(starlin__calibration_time(calibration, gemm_once, &once_us));
+    STARLIN__FORWARD(starlin__calibration_time(calibration, gemm_twice, &twice_us));
+    if (2.0 * once_us > twice_us)
+        *wait_us = 2.0 * once_us - twice_us < most_us ? 2.0 * once_us - twice_us : most_us;
+    return STARLIN_SUCCESS;
+}
+
+static starlin_status_t measure_gemm(calibration_t *calibration, int64_t m, starlin__curve_t *curve,
+                                     double *wait_us)
 {
     const starlin__compute_t *compute = calibration->context->compute;
-    int64_t smallest = calibration->context->device != NULL ? SMALLEST_ROWS_DEVICE : SMALLEST_ROWS_HOST;
+    int64_t smallest =
+        calibration->context->device != NULL ? STARLIN__SMALLEST_ROWS_DEVICE : STARLIN__SMALLEST_ROWS_HOST;
     double spent_us = 0.0, time_us = 0.0;
 
     for (int64_t rows = smallest < m ? smallest : m;; rows = next_rows(calibration, rows, smallest, m)) {
         calibration->gemm.m = rows;
         STARLIN__FORWARD(compute->ops->prepare(calibration->context->compute, &calibration->gemm));
+        if (curve->npoints == 0)
+            STARLIN__FORWARD(measure_wait(calibration, wait_us));
         STARLIN__FORWARD(starlin__calibration_time(calibration, gemm_once, &time_us));
+        time_us = time_us > 2.0 * *wait_us ? time_us - *wait_us : time_us / 2.0;
         starlin__curve_add(curve, (double)rows, time_us);
         spent_us += (REPETITIONS + 1) * time_us;
         if (rows == m)
@@ -259,7 +278,7 @@ static starlin_status_t measure(starlin_context_t *context, const starlin__scrat
     status = starlin__agree_max(context, status, NULL, 0);
     starlin__context_pause(context);
     if (status == STARLIN_SUCCESS)
-        status = measure_gemm(&calibration, scratch->gemm.m, &input->gemm);
+        status = measure_gemm(&calibration, scratch->gemm.m, &input->gemm, &input->wait_us);
     if (status == STARLIN_SUCCESS)
         status = starlin__calibration_comm(&calibration, scratch->gemm.m, &input->comm);
     if (status == STARLIN_SUCCESS && !thorough)
@@ -270,52 +289,6 @@ static starlin_status_t measure(starlin_context_t *context, const starlin__scrat
     if (request->done != NULL)
         device->ops->event_destroy(device, request->done);
     return status;
-}
-
-/* Rows of a gemm whose blocks are all resident at once and leave the collective its own: a larger one keeps
- * it out, or has its last blocks wait for it. By tiles of 128 x 256, which cuBLAS takes for large gemms of
- * these dtypes on Hopper. */
-static double prompt_rows(const starlin_context_t *context, const starlin__gemm_t *gemm, unsigned ctas)
-{
-    enum { TILE_ROWS = 128, TILE_COLUMNS = 256 };
-    unsigned nprocessors = context->device != NULL ? context->device->nprocessors : 0;
-
-    if (ctas == 0 || ctas >= nprocessors || !starlin__dtype_is_half(gemm->dtype))
-        return 0.0;
-    return (double)(TILE_ROWS * ((nprocessors - ctas) / ((gemm->n + TILE_COLUMNS - 1) / TILE_COLUMNS)));
-}
-
-/* What depends on the number of CTAs and was not measured. */
-static void set_room(const starlin_context_t *context, const starlin__gemm_t *gemm, bool tuned,
-                     starlin__plan_input_t *input)
-{
-    unsigned ctas = input->ctas != 0 ? input->ctas : context->comm->ctas;
-
-    input->prompt_rows = prompt_rows(context, gemm, ctas);
-    if (context->device != NULL && ctas > 0 && !tuned) /* these processors are not the gemm's */
-        input->gemm_slowdown = 1.0 + (double)ctas / (double)context->device->nprocessors;
-}
-
-/* All that is not measured. */
-static void set_figures(const starlin_context_t *context, const starlin__gemm_t *gemm,
-                        starlin__plan_input_t *input)
-{
-    memset(input, 0, sizeof *input);
-    input->m = gemm->m;
-    input->nbytes_per_row = nbytes_per_row(gemm);
-    input->task_us = context->device != NULL ? task_device_us : task_host_us;
-    input->gemm_slowdown = context->device != NULL ? device_gemm_slowdown : 1.0;
-    input->comm_slowdown = context->device != NULL ? device_comm_slowdown : 1.0;
-    input->comm_delay_us = context->device != NULL ? device_comm_delay_us : 0.0;
-    input->comm_uses_core = context->comm->uses_core && !context->share.comm_has_core;
-    input->row_quantum = SMALLEST_ROWS_HOST;
-    input->min_gain = 0.01;
-    if (context->device == NULL)
-        return;
-    input->row_quantum = gemm->m >= 2048 ? 256 : 128;
-    /* sizes that are no multiple of 512 cost a large gemm 3 to 7% (H200) */
-    input->even_rows = gemm->m >= 4096 ? 512 : 0;
-    input->uneven_slowdown = 1.05;
 }
 
 static void use_entry(const starlin__tune_entry_t *entry, starlin__costs_t *costs)
@@ -341,14 +314,14 @@ starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__s
     starlin__tune_entry_t entry;
 
     costs_p->ninputs = 1;
-    set_figures(context, &scratch->gemm, &costs_p->inputs[0]);
+    starlin__figures_set(context, &scratch->gemm, &costs_p->inputs[0]);
     STARLIN__FORWARD(starlin__tuned_load(context, &scratch->gemm, &costs_p->tuned, &entry));
     if (costs_p->tuned)
         use_entry(&entry, costs_p);
     else
         STARLIN__FORWARD(measure(context, scratch, false, costs_p));
     for (size_t i = 0; i < costs_p->ninputs; i++)
-        set_room(context, &scratch->gemm, costs_p->tuned, &costs_p->inputs[i]);
+        starlin__figures_room(context, &scratch->gemm, costs_p->tuned, &costs_p->inputs[i]);
     return STARLIN_SUCCESS;
 }
 
@@ -361,7 +334,7 @@ starlin_status_t starlin__calibrate_tune(starlin_context_t *context, const starl
     starlin_status_t status =
         starlin__agree_max(context, starlin__scratch_create(context, shape, &scratch), NULL, 0);
 
-    set_figures(context, &scratch.gemm, &costs.inputs[0]);
+    starlin__figures_set(context, &scratch.gemm, &costs.inputs[0]);
     if (status == STARLIN_SUCCESS)
         status = measure(context, &scratch, true, &costs);
     *input_p = costs.inputs[0];

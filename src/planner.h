@@ -28,6 +28,7 @@ typedef struct starlin__plan_input {
     starlin__curve_t gemm; /* rows -> us, one gemm task */
     starlin__curve_t comm; /* bytes -> us, one collective alone */
     double task_us;        /* cost of a chunk beyond its kernels (launch, tasks) */
+    double wait_us;        /* once for all layers: the first launch, and the host's wait */
     double gemm_slowdown;  /* factor on a gemm while a collective runs beside it, >= 1 */
     double comm_slowdown;  /* factor on a collective while a gemm runs, >= 1 */
     double comm_delay_us;  /* a collective that becomes ready beside a running gemm starts this much later */

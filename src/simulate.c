@@ -123,5 +123,5 @@ double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t 
             break;
         }
     }
-    return pipe.now;
+    return pipe.now + sane_us(input->wait_us);
 }

@@ -40,6 +40,8 @@ static void check_room(void)
     CHECK(is_near(starlin__plan_simulate(&input, rows, 2), 300.0));
     input.prompt_rows = 100.0;
     CHECK(is_near(starlin__plan_simulate(&input, rows, 2), 250.0));
+    input.wait_us = 7.0; /* once, however many chunks */
+    CHECK(is_near(starlin__plan_simulate(&input, rows, 2), 257.0));
 }
 
 /* 3 x 50 + 50 rows with multiples of 40 preferred; one chunk of any size is what it is. */
