@@ -32,6 +32,7 @@ struct starlin_matrix {
     void *registration;              /* the communicator's, or NULL */
     starlin_matrix_t *partial;       /* made on demand: where the ranks' partial sums travel, if not here */
     unsigned inflight;               /* chunk operations that use it and have not ended; context's lock */
+    uint64_t agreed_key, prepared_key; /* as an output: of the last operator whose shape was known; 0: none */
     uint64_t last_sequence;          /* of the last operator that uses it */
 };
 

@@ -14,9 +14,11 @@
 
 /* For all runs together: of the time that is left for planning, no more and no less than this. */
 static const double most_us = 140e3, least_us = 70e3;
-/* Relative to the fastest list: slower ones are not run again, the more rounds the closer; ones that are as
- * good as equal. */
-static const double reach[] = {1.25, 1.10, 1.10, 1.04}, as_fast = 1.01;
+/* Relative to the fastest list, and some microseconds more, since a single run may be disturbed: slower ones
+ * are not run again, the more rounds the closer. */
+static const struct {
+    double factor, slack_us;
+} reach[] = {{1.25, 300.0}, {1.10, 100.0}, {1.10, 0.0}, {1.04, 0.0}};
 enum {
     MOST_TRIED = 9,
     FEWEST_ROUNDS = 2,
@@ -24,6 +26,8 @@ enum {
     MOST_LAYERS = 3,
     NREACHES = sizeof reach / sizeof reach[0]
 };
+/* Lists this close to the fastest one are as good. */
+static const double as_fast = 1.01;
 /* Before a run that is waited for: a step of an application does not find the device and the workers as they
  * are right after another one. */
 static const struct timespec rest = {.tv_nsec = 200000};
@@ -133,14 +137,16 @@ static starlin_status_t agree_times(starlin_context_t *context, candidate_t *can
 }
 
 /* Time is for those that can win. */
-static void drop_slow(candidate_t *candidates, size_t count, double factor)
+static void drop_slow(candidate_t *candidates, size_t count, size_t round)
 {
+    size_t step = round < NREACHES ? round : NREACHES - 1;
     double best_us = candidates[0].time_us;
 
     for (size_t i = 1; i < count; i++)
         best_us = candidates[i].time_us < best_us ? candidates[i].time_us : best_us;
     for (size_t i = 0; i < count; i++)
-        candidates[i].is_out = candidates[i].is_out || candidates[i].time_us > factor * best_us;
+        candidates[i].is_out = candidates[i].is_out ||
+                               candidates[i].time_us > reach[step].factor * best_us + reach[step].slack_us;
 }
 
 /* A warm-up in which algorithms are chosen, then rounds until the budget is spent: the more, the shorter they
@@ -159,7 +165,7 @@ static starlin_status_t run_rounds(starlin_context_t *context, const starlin__sc
         STARLIN__FORWARD(agree_times(context, candidates, count, status));
         spent_us = starlin__now_us() - start_us;
         STARLIN__FORWARD(starlin__agree_max(context, STARLIN_SUCCESS, &spent_us, 1));
-        drop_slow(candidates, count, reach[round < NREACHES ? round : NREACHES - 1]);
+        drop_slow(candidates, count, round);
         round_us = spent_us - before_us;
         before_us = spent_us;
     }

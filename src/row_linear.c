@@ -15,11 +15,16 @@ typedef struct starlin__agreed {
     uint64_t key;
 } agreed_t;
 
-static bool is_known(const starlin_context_t *context, uint64_t key, bool of_ranks)
+/* `*last`: the key that was known last, so that a shape that is used again needs no search. */
+static bool is_known(const starlin_context_t *context, uint64_t key, bool of_ranks, uint64_t *last)
 {
+    if (*last == key)
+        return true;
     for (const agreed_t *known = context->agreed; known != NULL; known = known->next) {
-        if (known->key == key && known->of_ranks == of_ranks)
+        if (known->key == key && known->of_ranks == of_ranks) {
+            *last = key;
             return true;
+        }
     }
     return false;
 }
@@ -213,6 +218,7 @@ static starlin_status_t agree_ready(starlin_context_t *context, uint64_t key, st
 static starlin_status_t refuse(starlin_context_t *context, const starlin_matrix_t *y,
                                starlin_reduction_t reduction, starlin_status_t status)
 {
+    uint64_t last = 0;
     starlin__field_t fields[8];
     starlin_status_t agreement;
     char text[200];
@@ -220,7 +226,7 @@ static starlin_status_t refuse(starlin_context_t *context, const starlin_matrix_
     if (context == NULL || context->failed)
         return status;
     if (y == NULL || y->context != context ? context->sequence > 0
-                                           : is_known(context, ranks_key(y, reduction), true))
+                                           : is_known(context, ranks_key(y, reduction), true, &last))
         return status;
     snprintf(text, sizeof text, "%s", starlin_last_error());
     for (int i = 0; i < 8; i++)
@@ -237,7 +243,7 @@ static starlin_status_t prepare(starlin_context_t *context, const starlin__row_l
     uint64_t key = starlin__hash(ranks_key(sum, STARLIN_REDUCTION_NATIVE), shape, sizeof shape);
 
     key = starlin__hash(key, &x->dtype, sizeof x->dtype);
-    if (is_known(context, key, false))
+    if (is_known(context, key, false, &linear->y->prepared_key))
         return STARLIN_SUCCESS;
     starlin__context_drain(context);
     for (size_t i = 0; i < x->nchunks; i++) {
@@ -253,7 +259,7 @@ static starlin_status_t set_up(starlin_context_t *context, starlin__row_linear_t
 {
     starlin_matrix_t *matrices[3] = {linear->x, linear->w, linear->y};
     uint64_t key = ranks_key(linear->y, linear->reduction);
-    bool is_new = !is_known(context, key, true);
+    bool is_new = !is_known(context, key, true, &linear->y->agreed_key);
     starlin_status_t status;
 
     if (is_new)
