@@ -137,6 +137,7 @@ static void describe_run(program_t *program)
     program->info.iterations = program->options.iterations;
     program->info.warmups = program->options.warmups;
     program->info.reduction = program->options.reduction == STARLIN_REDUCTION_F32 ? "f32" : "native";
+    program->info.data = program->options.random ? "random" : "integers";
     if (program->ranks.rank != 0)
         return;
     if (program->options.npolicies > 0)
@@ -158,7 +159,8 @@ static perf_problem_t make_problem(const program_t *program, int64_t m, int64_t 
                               .seed = options->seed,
                               .rank = program->ranks.rank,
                               .nranks = program->ranks.nranks,
-                              .weights = program->weights};
+                              .weights = program->weights,
+                              .random = options->random};
     perf_problem_prepare(&problem);
     return problem;
 }

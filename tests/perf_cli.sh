@@ -55,6 +55,8 @@ refused "gbps" "model" --comm model:gbps=fast
 refused "colour" "gbps" --comm model:gbps=1,colour=3
 refused "ranks" "2" --comm model:gbps=1,ranks=1
 refused "'maybe'" "off, on" --check maybe
+refused "'zeros'" "integers, random" --data zeros
+refused "--check on" "--data integers" --data random --check on
 refused "'f64'" "native, f32" --reduction f64
 refused "'fast'" "serial, loop, gemm, comm" --baselines fast
 refused "0" "1 to 1000000" -i 0
@@ -97,10 +99,12 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 # sound calls
-checks=$((checks + 3))
+checks=$((checks + 4))
 timeout 20 "$perf" --help | grep -q -- --weights || fail "--help"
 timeout 20 "$perf" --version | grep -q '^starlin-perf [0-9]' || fail "--version"
 timeout 60 "$perf" --weights "$work/good:w" -m 7 -i 1 -w 0 >"$work/out" 2>&1 || fail "weights: $(cat "$work/out")"
+timeout 60 "$perf" --weights "$work/good:w" --data random -m 7 -i 1 -w 0 >"$work/out" 2>&1 && grep -q '^# .*, data random$' "$work/out" &&
+    grep -q '^# 1 case, results not checked$' "$work/out" || fail "random data: $(cat "$work/out")"
 
 echo "$checks checks, $failures failed"
 [ $failures -eq 0 ]

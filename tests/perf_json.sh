@@ -11,15 +11,17 @@ timeout 100 "$perf" --comm model:gbps=0.5,latency_us=20,ranks=4 -m 1,256 -n 64 -
     --json "$work/all.json" >"$work/out" || { cat "$work/out"; exit 1; }
 timeout 100 "$perf" -m 10 -n 4 -k 4 -c 6,4 -i 2 -w 0 --layers 3 --baselines none --check off --json "$work/few.json" --trace "$work/trace.json" \
     >"$work/out" || { cat "$work/out"; exit 1; }
-python3 - "$work/all.json" "$work/few.json" "$work/trace.json" <<'PYTHON'
+timeout 100 "$perf" -m 8 -n 8 -k 8 -t f32,f64,f16,bf16 -c 2 -i 1 -w 0 --layers 3 --baselines loop --data random --json "$work/random.json" \
+    >"$work/out" || { cat "$work/out"; exit 1; }
+python3 - "$work/all.json" "$work/few.json" "$work/random.json" "$work/trace.json" <<'PYTHON'
 import json
 import sys
 
-everything, few, trace = (json.load(open(path)) for path in sys.argv[1:])
-top = "schema_version ranks policy comm compute host devices starpu_version rows".split()
+everything, few, random, trace = (json.load(open(path)) for path in sys.argv[1:])
+top = "schema_version ranks policy comm compute data host devices starpu_version rows".split()
 fields = ("m n k dtype layers chunks time_us serial_us loop_us loop_chunks loops_us gemm_us comm_us ideal_us hidden_pct tasks "
           "fallback wrong plan").split()
-for results in everything, few:
+for results in everything, few, random:
     assert all(name in results for name in top), results.keys()
     assert results["schema_version"] == 1 and results["ranks"] == 1 and results["devices"] == ["CPU"], results
     for row in results["rows"]:
@@ -29,6 +31,8 @@ for results in everything, few:
         assert time["min"] <= time["mean"] <= time["max"], time
         assert sum(row["chunks"]) == row["m"], row
 assert everything["comm"] == "model" and everything["compute"] == "cblas"
+assert everything["data"] == "integers" and few["data"] == "integers" and random["data"] == "random"
+assert [row["wrong"] for row in random["rows"]] == [None] * 4, random["rows"]
 assert len(everything["rows"]) == 8
 for number, row in enumerate(everything["rows"]):
     assert row["wrong"] == 0 and row["layers"] == 1, row

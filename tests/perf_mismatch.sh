@@ -37,6 +37,7 @@ disagree "-m: 1 sizes on rank 0, 2 sizes on rank 1" "-m 5" "-m 5,7"
 disagree "-i: 1 on rank 0, 3 on rank 1" "" "-i 3"
 disagree "--layers: 1 on rank 0, 2 on rank 1" "" "--layers 2"
 disagree "--baselines: none on rank 0, serial loop gemm comm on rank 1" "--baselines none" ""
+disagree "--data: integers on rank 0, random on rank 1" "" "--data random"
 disagree "--reduction: f32 on rank 0, native on rank 1" "--reduction f32" ""
 
 # one rank's own usage error ends both

@@ -200,6 +200,103 @@ static void test_chain(void)
             }
 }
 
+/* A rank's slice of X or W as raw bytes; the caller's. */
+static unsigned char *raw_slice(const perf_problem_t *problem, int64_t rows,
+                                bool (*fill)(const perf_problem_t *, void *, perf_error_t *))
+{
+    unsigned char *raw = calloc((size_t)(rows * problem->k_local) + 1, starlin_dtype_nbytes(problem->dtype));
+    CHECK(raw != NULL && fill(problem, raw, &error));
+    return raw;
+}
+
+static perf_problem_t make_random(int64_t k, starlin_dtype_t dtype, uint64_t seed, int rank, int nranks)
+{
+    perf_problem_t problem = make(k, dtype, STARLIN_REDUCTION_NATIVE, rank, nranks);
+    problem.random = true;
+    problem.seed = seed;
+    return problem;
+}
+
+/* The bits that vary, each in about half of the elements; and the numbers are where the documents say. */
+static void check_spread(const perf_problem_t *problem, const unsigned char *raw, int64_t rows)
+{
+    static const int mantissa_bits[] = {23, 52, 10, 7}; /* by dtype */
+    int64_t count = rows * problem->k_local, ones[64] = {0};
+    size_t itemsize = starlin_dtype_nbytes(problem->dtype);
+    for (int64_t i = 0; i < count; i++) {
+        double value = perf_element_load(problem->dtype, raw, i);
+        if (!(fabs(value) >= 0.5 && fabs(value) < 2))
+            CHECK_FAIL("%s: element %" PRId64 " is %g", starlin_dtype_name(problem->dtype), i, value);
+        for (size_t bit = 0; bit < 8 * itemsize; bit++)
+            ones[bit] += raw[(size_t)i * itemsize + bit / 8] >> bit % 8 & 1;
+    }
+    int varied = 0;
+    for (size_t bit = 0; bit < 8 * itemsize; bit++) {
+        bool constant = ones[bit] == 0 || ones[bit] == count;
+        varied += !constant;
+        if (!constant && (ones[bit] < count * 2 / 5 || ones[bit] > count * 3 / 5))
+            CHECK_FAIL("%s: bit %zu is set in %" PRId64 " of %" PRId64 " elements",
+                       starlin_dtype_name(problem->dtype), bit, ones[bit], count);
+    }
+    CHECK_EQ_INT(varied, mantissa_bits[problem->dtype] + 2); /* sign and one bit of the exponent */
+}
+
+/* Slices of three ranks are those of the whole matrix, wherever they begin; nothing repeats. */
+static void check_random(starlin_dtype_t dtype, bool (*fill)(const perf_problem_t *, void *, perf_error_t *),
+                         int64_t (*rows_of)(const perf_problem_t *))
+{
+    enum { K = 4099, NRANKS = 3 };
+    perf_problem_t whole = make_random(K, dtype, 3, 0, 1), other = make_random(K, dtype, 4, 0, 1);
+    int64_t rows = rows_of(&whole);
+    size_t itemsize = starlin_dtype_nbytes(dtype), row_nbytes = K * itemsize;
+    unsigned char *all = raw_slice(&whole, rows, fill), *reseeded = raw_slice(&other, rows, fill);
+    for (int rank = 0; rank < NRANKS; rank++) {
+        perf_problem_t part = make_random(K, dtype, 3, rank, NRANKS);
+        unsigned char *slice = raw_slice(&part, rows, fill);
+        size_t nbytes = (size_t)part.k_local * itemsize;
+        for (int64_t i = 0; i < rows; i++)
+            CHECK(memcmp(slice + (size_t)i * nbytes,
+                         all + (size_t)i * row_nbytes + (size_t)part.k_begin * itemsize, nbytes) == 0);
+        free(slice);
+    }
+    check_spread(&whole, all, rows);
+    CHECK(memcmp(all, reseeded, row_nbytes) != 0);
+    CHECK(memcmp(all + itemsize * 64, all, itemsize * 64) != 0);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < i; j++)
+            CHECK(memcmp(all + (size_t)i * row_nbytes, all + (size_t)j * row_nbytes, row_nbytes) != 0);
+    free(all);
+    free(reseeded);
+}
+
+static int64_t rows_of_x(const perf_problem_t *problem)
+{
+    return problem->m;
+}
+
+static int64_t rows_of_w(const perf_problem_t *problem)
+{
+    return problem->n;
+}
+
+static void test_random(void)
+{
+    for (int dtype = STARLIN_F32; dtype <= STARLIN_BF16; dtype++) {
+        perf_problem_t problem = make_random(64, (starlin_dtype_t)dtype, 3, 0, 1);
+        check_random((starlin_dtype_t)dtype, perf_inputs_fill_x, rows_of_x);
+        check_random((starlin_dtype_t)dtype, perf_inputs_fill_w, rows_of_w);
+        unsigned char *x = raw_slice(&problem, problem.m, perf_inputs_fill_x);
+        unsigned char *w = raw_slice(&problem, problem.n, perf_inputs_fill_w);
+        CHECK(memcmp(x, w, 64 * starlin_dtype_nbytes(problem.dtype)) != 0);
+        free(x);
+        free(w);
+        problem.n = 64; /* what would be a chain of integers */
+        problem.layers = 5;
+        perf_problem_prepare(&problem);
+        CHECK(!problem.chain);
+    }
+}
+
 int main(void)
 {
     test_bounds();
@@ -207,5 +304,6 @@ int main(void)
     test_global();
     test_reference();
     test_chain();
+    test_random();
     return CHECK_RESULT();
 }

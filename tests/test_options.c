@@ -46,7 +46,7 @@ static void test_defaults(void)
     CHECK_EQ_INT(options.warmups, 5);
     CHECK_EQ_INT(options.layers, 1);
     CHECK_EQ_INT(options.baselines, PERF_ALL_BASELINES);
-    CHECK(options.check);
+    CHECK(options.check && !options.random);
     CHECK_EQ_INT(options.seed, 1);
 }
 
@@ -75,6 +75,23 @@ static void test_taken(void)
     CHECK_EQ_STR(options.weights_file, "dir/a:b.safetensors");
     CHECK_EQ_STR(options.weights_tensor, "layer.weight");
     CHECK(parse("--help") && options.help);
+}
+
+/* Random numbers cannot be checked: off unless asked for, and refused where asked for, in any order. */
+static void test_data(void)
+{
+    CHECK(parse("--data random"));
+    CHECK(options.random && !options.check);
+    CHECK(parse("--data random --check off"));
+    CHECK(options.random && !options.check);
+    CHECK(parse("--data integers --check on"));
+    CHECK(!options.random && options.check);
+    CHECK(parse("--data random --weights file:tensor"));
+    CHECK(options.random && !options.check);
+    refused("--data random --check on", "--check on", "--data integers");
+    refused("--check on --data random", "--data random", "--check off");
+    refused("--check on --weights file:tensor --data random", "--data random", "--check off");
+    refused("--data zeros", "'zeros'", "integers, random");
 }
 
 static void test_numbers_refused(void)
@@ -131,27 +148,33 @@ static void test_words_refused(void)
 static void test_fields(void)
 {
     perf_option_field_t field;
-    CHECK(parse("-m 1,2 -k 4,5 --baselines loop,gemm"));
+    CHECK(parse("-m 1,2 -k 4,5 --baselines loop,gemm --data random"));
     CHECK(perf_options_field(&options, 0, &field));
     CHECK_EQ_STR(field.name, "-m");
     CHECK_EQ_STR(field.value, "2 sizes");
     size_t count = 0;
-    bool found_k = false, found_baselines = false;
+    bool found_k = false, found_baselines = false, found_data = false, found_weights = false;
     while (perf_options_field(&options, count, &field)) {
         found_k = found_k || (strcmp(field.name, "-k") == 0 && strcmp(field.value, "4,5") == 0);
         found_baselines = found_baselines || strcmp(field.value, "loop gemm") == 0;
+        found_data = found_data || (strcmp(field.name, "--data") == 0 && strcmp(field.value, "random") == 0);
+        found_weights =
+            found_weights || (strcmp(field.name, "--weights") == 0 && strcmp(field.value, "not given") == 0);
         CHECK(field.value[0] != '\0');
         count++;
     }
     CHECK(found_k);
     CHECK(found_baselines);
-    CHECK_EQ_INT(count, 18);
+    CHECK(found_data);
+    CHECK(found_weights);
+    CHECK_EQ_INT(count, 19);
 }
 
 int main(void)
 {
     test_defaults();
     test_taken();
+    test_data();
     test_numbers_refused();
     test_words_refused();
     test_fields();

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "compute/compute.h"
+#include "inputs.h"
 #include "weights.h"
 
 static char path[] = "/tmp/starlin-safetensors-XXXXXX";
@@ -159,6 +160,16 @@ static void test_read(void)
     CHECK(row[1] == (double)starlin__bf16_to_f32(0x0b0a));
     CHECK(perf_weights_row(weights, 0, 0, 3, STARLIN_F32, row, &error));
     CHECK(row[2] == (double)starlin__bf16_to_f32(0x0504));
+    perf_problem_t problem = {.m = 2, .n = 2, .k = 3, .dtype = STARLIN_BF16, .layers = 1, .nranks = 1};
+    unsigned char w[12], x[12];
+    problem.weights = weights;
+    problem.random = true; /* X alone */
+    perf_problem_prepare(&problem);
+    CHECK(perf_inputs_fill_w(&problem, w, &error) && perf_inputs_fill_x(&problem, x, &error));
+    for (size_t i = 0; i < sizeof(w); i++)
+        CHECK_EQ_INT(w[i], i);
+    for (size_t i = 0; i < sizeof(x); i += 2) /* magnitudes from 0.5 to 2 */
+        CHECK_EQ_INT(x[i + 1] & 0x7f, 0x3f);
     CHECK(truncate(path, 8 + (long)strlen(header) + 7) == 0); /* shrinks while it is open */
     CHECK(!perf_weights_row(weights, 1, 0, 3, STARLIN_F32, row, &error));
     CHECK_CONTAINS(error.text, "ends before");

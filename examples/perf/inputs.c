@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Values of X and W by the rule of problem.c. */
+/* Values of X and W: integers by the rule of problem.c, or random numbers. */
 #include "inputs.h"
 
 #include <stdlib.h>
@@ -90,8 +90,42 @@ static bool fill_patterns(const perf_problem_t *problem, void *data, int64_t nro
     return true;
 }
 
+/* Sign, mantissa and the last bit of the exponent are random, so magnitudes are from 0.5 to below 2, as in
+ * the planner's rehearsals. One hash makes as many neighbours as fit into its 64 bits: a matrix of 2^27
+ * elements is to be there within a second. Words are counted in global columns, so that any slice holds the
+ * same. */
+static void fill_random(const perf_problem_t *problem, uint64_t kind, char *data, int64_t nrows)
+{
+    static const struct {
+        uint64_t free, fixed;
+    } words[] = {[STARLIN_F32] = {UINT64_C(0x80ffffff80ffffff), UINT64_C(0x3f0000003f000000)},
+                 [STARLIN_F64] = {UINT64_C(0x801fffffffffffff), UINT64_C(0x3fe0000000000000)},
+                 [STARLIN_F16] = {UINT64_C(0x87ff87ff87ff87ff), UINT64_C(0x3800380038003800)},
+                 [STARLIN_BF16] = {UINT64_C(0x80ff80ff80ff80ff), UINT64_C(0x3f003f003f003f00)}};
+    const uint64_t free_bits = words[problem->dtype].free, fixed = words[problem->dtype].fixed;
+    const size_t itemsize = starlin_dtype_nbytes(problem->dtype);
+    const size_t begin = (size_t)problem->k_begin * itemsize;
+    const size_t end = begin + (size_t)problem->k_local * itemsize;
+    for (int64_t i = 0; i < nrows; i++) {
+        uint64_t row = mix(mix(problem->seed * 8 + kind) ^ (uint64_t)i);
+        for (size_t at = begin, next; at < end; data += next - at, at = next) {
+            uint64_t word = (mix(row ^ at / sizeof(word)) & free_bits) | fixed;
+            size_t skip = at % sizeof(word);
+            next = at - skip + sizeof(word) < end ? at - skip + sizeof(word) : end;
+            if (next - at == sizeof(word)) /* a constant size is copied by one instruction */
+                memcpy(data, &word, sizeof(word));
+            else
+                memcpy(data, (const char *)&word + skip, next - at);
+        }
+    }
+}
+
 bool perf_inputs_fill_x(const perf_problem_t *problem, void *x, perf_error_t *error)
 {
+    if (problem->random) {
+        fill_random(problem, KIND_X, x, problem->m);
+        return true;
+    }
     return fill_patterns(problem, x, problem->m, perf_inputs_x, perf_inputs_row_of_x, error);
 }
 
@@ -114,6 +148,10 @@ bool perf_inputs_fill_w(const perf_problem_t *problem, void *w, perf_error_t *er
 {
     if (problem->weights != NULL)
         return fill_weights(problem, w, error);
+    if (problem->random) {
+        fill_random(problem, KIND_W, w, problem->n);
+        return true;
+    }
     if (!problem->chain)
         return fill_patterns(problem, w, problem->n, perf_inputs_w, perf_inputs_row_of_w, error);
     for (int64_t i = 0; i < problem->n; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The values of X and W: pure functions of seed and global coordinates. Rows repeat: each is one of
- * PERF_PATTERNS patterns, drawn at random, so that the exact result is a small table. */
+/* The values of X and W: pure functions of seed and global coordinates. Rows of integers repeat: each is one
+ * of PERF_PATTERNS patterns, drawn at random, so that the exact result is a small table. Rows of random
+ * numbers do not. */
 #ifndef PERF_INPUTS_H
 #define PERF_INPUTS_H
 
@@ -10,7 +11,7 @@
 unsigned perf_inputs_row_of_x(const perf_problem_t *problem, int64_t row);
 unsigned perf_inputs_row_of_w(const perf_problem_t *problem, int64_t row);
 
-/* Element at the global column. W's patterns exist only without weights and without chain. */
+/* Element at the global column, of integers. W's patterns exist only without weights and without chain. */
 int64_t perf_inputs_x(const perf_problem_t *problem, unsigned pattern, int64_t column);
 int64_t perf_inputs_w(const perf_problem_t *problem, unsigned pattern, int64_t column);
 

@@ -19,6 +19,7 @@ enum {
     OPTION_LAYERS,
     OPTION_BASELINES,
     OPTION_CHECK,
+    OPTION_DATA,
     OPTION_WEIGHTS,
     OPTION_JSON,
     OPTION_TRACE,
@@ -38,6 +39,7 @@ static const struct option long_options[] = {
     {"layers", required_argument, NULL, OPTION_LAYERS},
     {"baselines", required_argument, NULL, OPTION_BASELINES},
     {"check", required_argument, NULL, OPTION_CHECK},
+    {"data", required_argument, NULL, OPTION_DATA},
     {"weights", required_argument, NULL, OPTION_WEIGHTS},
     {"json", required_argument, NULL, OPTION_JSON},
     {"trace", required_argument, NULL, OPTION_TRACE},
@@ -233,7 +235,10 @@ static bool parse_long(int option, const char *text, perf_options_t *options, pe
         options->baselines = 0;
         return perf_text_split(text, ',', parse_baseline, &parser);
     case OPTION_CHECK:
+        options->check_given = true;
         return parse_word("--check", text, "off", "on", &options->check, error);
+    case OPTION_DATA:
+        return parse_word("--data", text, "integers", "random", &options->random, error);
     case OPTION_WEIGHTS:
         return parse_weights(text, options, error);
     case OPTION_JSON:
@@ -282,6 +287,16 @@ static bool check_rows(const perf_options_t *options, perf_error_t *error)
     return true;
 }
 
+/* Who asks for a check must not be left without one; who does not gets none where there can be none. */
+static bool fit_check(perf_options_t *options, perf_error_t *error)
+{
+    if (options->random && options->check && options->check_given)
+        return perf_error_set(error, "--check on: not with --data random, whose exact result is not known "
+                                     "(allowed: --data integers, or --check off)");
+    options->check = options->check && !options->random;
+    return true;
+}
+
 static void set_defaults(perf_options_t *options)
 {
     memset(options, 0, sizeof(*options));
@@ -319,5 +334,5 @@ bool perf_options_parse(int argc, char **argv, perf_options_t *options, perf_err
     }
     if (optind < argc)
         return perf_error_set(error, "unexpected argument '%s' (see --help)", argv[optind]);
-    return check_rows(options, error);
+    return check_rows(options, error) && fit_check(options, error);
 }

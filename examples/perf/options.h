@@ -38,13 +38,14 @@ typedef struct perf_options {
     const char *compute; /* NULL: not given */
     starlin_reduction_t reduction;
     unsigned iterations, warmups, layers;
-    unsigned baselines; /* bits of the enum above */
-    bool check;
+    unsigned baselines;      /* bits of the enum above */
+    bool check, check_given; /* never both `check` and `random` */
     bool report;
     size_t npolicies; /* 0: the one that is set */
     char policies[PERF_MAX_POLICIES][32];
     uint64_t seed;
-    char weights_file[4096]; /* "": random integers */
+    bool random;             /* X and W are random numbers, else integers */
+    char weights_file[4096]; /* "": W is made, as X is */
     char weights_tensor[240];
     const char *json;  /* NULL: not given */
     const char *trace; /* NULL: not given */

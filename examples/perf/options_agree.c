@@ -32,10 +32,10 @@ static void print_policies(const perf_options_t *options, char *text, size_t siz
 
 bool perf_options_field(const perf_options_t *options, size_t index, perf_option_field_t *field_p)
 {
-    static const char *const names[] = {"-m",          "-n",         "-k",          "-t",      "-c",
-                                        "-i",          "-w",         "--layers",    "--check", "--seed",
-                                        "--baselines", "--comm",     "--reduction", "--trace", "--tune",
-                                        "--report",    "--policies", "--weights"};
+    static const char *const names[] = {"-m",     "-n",          "-k",         "-t",          "-c",
+                                        "-i",     "-w",          "--layers",   "--data",      "--check",
+                                        "--seed", "--baselines", "--comm",     "--reduction", "--trace",
+                                        "--tune", "--report",    "--policies", "--weights"};
     if (index >= sizeof(names) / sizeof(names[0]))
         return false;
     memset(field_p, 0, sizeof(*field_p));
@@ -67,31 +67,34 @@ bool perf_options_field(const perf_options_t *options, size_t index, perf_option
     case 7:
         snprintf(text, size, "%u", options->layers);
         break;
-    case 8:
-        snprintf(text, size, "%s", options->check ? "on" : "off");
+    case 8: /* decides about the check: named first where both differ */
+        snprintf(text, size, "%s", options->random ? "random" : "integers");
         break;
     case 9:
-        snprintf(text, size, "%" PRIu64, options->seed);
+        snprintf(text, size, "%s", options->check ? "on" : "off");
         break;
     case 10:
-        print_baselines(options->baselines, text, size);
+        snprintf(text, size, "%" PRIu64, options->seed);
         break;
     case 11:
-        snprintf(text, size, "%s", options->comm != NULL ? options->comm : "not given");
+        print_baselines(options->baselines, text, size);
         break;
     case 12:
+        snprintf(text, size, "%s", options->comm != NULL ? options->comm : "not given");
+        break;
+    case 13:
         snprintf(text, size, "%s", options->reduction == STARLIN_REDUCTION_F32 ? "f32" : "native");
         break;
-    case 13: /* recording is collective */
+    case 14: /* recording is collective */
         snprintf(text, size, "%s", options->trace != NULL ? "given" : "not given");
         break;
-    case 14: /* so is tuning */
+    case 15: /* so is tuning */
         snprintf(text, size, "%s", options->tune ? "given" : "not given");
         break;
-    case 15:
+    case 16:
         snprintf(text, size, "%s", options->report ? "given" : "not given");
         break;
-    case 16:
+    case 17:
         print_policies(options, text, size);
         break;
     default:

@@ -6,7 +6,9 @@
  * zero would be easier on the hardware than real ones. So K is cut into pairs: x repeats its value, w negates
  * its own, and the pair adds nothing to the sum. Only every live_stride-th pair is free of this, with values
  * small enough for the dtype. Gemms accumulate in f32, where all of K is exact (sums up to 2^24). Slices of
- * K end between pairs, so each rank's rounded partial is the sum of its live values alone. */
+ * K end between pairs, so each rank's rounded partial is the sum of its live values alone.
+ *
+ * Random numbers follow none of this, but are sliced in the same way: times are those of the same gemms. */
 #include "problem.h"
 
 #define PAIRED_FROM 64 /* below, all of K is live: slices of odd sizes are wanted there */
@@ -79,8 +81,9 @@ int64_t perf_problem_slice(const perf_problem_t *problem, int rank, int64_t *beg
 void perf_problem_prepare(perf_problem_t *problem)
 {
     choose_values(problem);
-    problem->chain = problem->layers > 1 && problem->weights == NULL && problem->k % problem->nranks == 0 &&
-                     problem->k / problem->nranks == problem->n;
+    /* random numbers would grow from layer to layer, soon out of the range of f16 */
+    problem->chain = problem->layers > 1 && problem->weights == NULL && !problem->random &&
+                     problem->k % problem->nranks == 0 && problem->k / problem->nranks == problem->n;
     if (problem->chain) { /* see inputs_chain.c; slices are equal, whatever the pairs */
         problem->large = largest_value(problem->n, F32_EXACT / 8, 15);
         problem->live_stride = 1;

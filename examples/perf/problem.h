@@ -17,7 +17,8 @@ typedef struct perf_problem {
     int rank, nranks;
     int64_t k_begin, k_local;      /* this rank's slice of K */
     bool chain;                    /* each layer's output is the next layer's input */
-    const perf_weights_t *weights; /* NULL: random integers */
+    const perf_weights_t *weights; /* NULL: W is made, as X is */
+    bool random;                   /* what is made: random numbers instead of integers; no exact result */
 
     /* the rule of the integers, the same for any number of ranks; see problem.c */
     int64_t small, large; /* largest magnitudes of live and of cancelling values */
@@ -25,7 +26,7 @@ typedef struct perf_problem {
     int64_t live_offset;
 } perf_problem_t;
 
-/* Needs m, n, k, dtype, reduction, layers, seed, rank, nranks and weights; fills in the rest. */
+/* Needs m, n, k, dtype, reduction, layers, seed, rank, nranks, weights and random; fills in the rest. */
 void perf_problem_prepare(perf_problem_t *problem);
 
 /* The slice of K of a rank: nearly equal; in whole pairs where cancelling pairs are used. */

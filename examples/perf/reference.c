@@ -10,6 +10,7 @@
  * 2^-53 sum |x||w|. */
 #include "reference.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -107,6 +108,7 @@ static bool fill_weights(perf_reference_t *reference, perf_error_t *error)
 bool perf_reference_create(const perf_problem_t *problem, perf_reference_t **reference_p, perf_error_t *error)
 {
     bool integers = !problem->chain && problem->weights == NULL;
+    assert(!problem->random);
     perf_reference_t *reference = calloc(1, sizeof(*reference));
     if (reference == NULL)
         return perf_error_set(error, "out of memory for the reference");

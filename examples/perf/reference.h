@@ -8,6 +8,7 @@
 
 typedef struct perf_reference perf_reference_t;
 
+/* Not for random numbers, whose rows do not repeat. */
 bool perf_reference_create(const perf_problem_t *problem, perf_reference_t **reference_p,
                            perf_error_t *error);
 void perf_reference_destroy(perf_reference_t *reference); /* NULL does nothing */

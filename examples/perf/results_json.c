@@ -97,6 +97,7 @@ bool perf_results_write(const char *path, const perf_run_info_t *info, char (*de
     json_object_set_new(root, "comm", json_string(info->context.comm));
     json_object_set_new(root, "compute", json_string(info->context.compute));
     json_object_set_new(root, "reduction", json_string(info->reduction));
+    json_object_set_new(root, "data", json_string(info->data));
     json_object_set_new(root, "host", json_string(info->context.host));
     json_object_set_new(root, "devices", device_list);
     json_object_set_new(root, "starpu_version", json_string(info->context.starpu_version));

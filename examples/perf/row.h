@@ -46,7 +46,7 @@ typedef struct perf_run_info {
     int ranks;
     starlin_context_info_t context; /* rank 0's; strings are the context's */
     unsigned iterations, warmups;
-    const char *reduction;
+    const char *reduction, *data;
 } perf_run_info_t;
 
 double perf_row_ideal_us(const perf_row_t *row); /* PERF_NOT_MEASURED where it cannot be told */

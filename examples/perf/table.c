@@ -17,8 +17,8 @@ static void print_run(FILE *stream, const perf_run_info_t *info, const char *pol
     fprintf(stream,
             "# %u iterations after %u warm-ups, graph and baselines interleaved; times are the slowest "
             "rank's, per layer;\n"
-            "# serial, loop, gemm, comm are medians; reduction %s\n",
-            info->iterations, info->warmups, info->reduction);
+            "# serial, loop, gemm, comm are medians; reduction %s, data %s\n",
+            info->iterations, info->warmups, info->reduction, info->data);
 }
 
 void perf_table_header(FILE *stream, const perf_run_info_t *info)
