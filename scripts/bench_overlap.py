@@ -24,19 +24,23 @@ STEP_TARGET = {223: 1.03, 120: 1.05, 60: 1.08}  # x ideal, by link speed
 LAYERS_TARGET = {223: 1.02, 120: 1.03, 60: 1.06}
 
 
-def parse():
+def parse(arguments=None):
     parser = argparse.ArgumentParser(prog="bench overlap")
     parser.add_argument("--perf", required=True)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--data", choices=["random", "integers"])
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--ctas", type=int)
     parser.add_argument("--only", default="a,b,c,d")
     parser.add_argument("--out", default="bench-results")
     parser.add_argument("--limit", type=float, default=float("inf"))
     parser.add_argument("-i", dest="iterations", type=int)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+    if options.check and options.data == "random":
+        parser.error("--check: not with --data random, which has no exact result")
+    options.data = options.data or ("integers" if options.check else "random")
     options.groups = options.only.split(",")
     if not set(options.groups) <= set("abcd"):
         parser.error("--only: a, b, c and d, separated by commas")
@@ -48,6 +52,12 @@ def parse():
     options.iterations = options.iterations or (5 if options.quick else 20)
     options.warmups = 2 if options.quick else 3
     return options
+
+
+def data_of(group, options):
+    """(what a group multiplies, whether its results are checked): random numbers have no exact result."""
+    data = options.data if group != "d" else "integers"
+    return data, data == "integers" and (options.check or group != "b")
 
 
 def row_of(group, gbps, perf_row, fixed):
@@ -119,19 +129,19 @@ class Sweep:
             self.left_out += 1
             return
         name = f"{group}-{gbps:g}-{ms[0]}.json"
-        check = options.check or group != "b"
+        data, check = data_of(group, options)
         result, seconds = run_perf(
             options.perf,
             ["-m", ",".join(map(str, ms)), "-n", n, "-k", k, "-t", dtype, "-c", ";".join(chunkings),
              "--comm", f"model:gbps={gbps:g},ranks=2,{link}", "-i", options.iterations, "-w", options.warmups,
-             "--check", "on" if check else "off", *extra], os.path.join(self.raw, name),
+             "--data", data, "--check", "on" if check else "off", *extra], os.path.join(self.raw, name),
             limit_s=min(300, left_s))
         self.seconds += seconds
         if result is None:
             self.failures += 1
             return
         self.headers[group] = {key: result.get(key) for key in
-                               ("version", "starpu_version", "policy", "compute", "comm", "devices", "host")}
+                               ("version", "starpu_version", "policy", "compute", "comm", "data", "devices", "host")}
         per_m = len(chunkings)
         for i, _ in enumerate(ms):
             rows = result["rows"][i * per_m:(i + 1) * per_m]
@@ -200,7 +210,8 @@ def print_results(sweep, about):
         if not rows:
             continue
         header = sweep.headers[group]
-        print(f"\n{title}: {rows[0]['dtype']}, N={rows[0]['n']}, K={rows[0]['k']}, layers {rows[0]['layers']}; "
+        print(f"\n{title}: {rows[0]['dtype']}, N={rows[0]['n']}, K={rows[0]['k']}, layers {rows[0]['layers']}, "
+              f"data {header['data']}; "
               f"starlin {header['version']}, StarPU {header['starpu_version']}, {header['compute']}, "
               f"policy {header['policy']}")
         print_table(COLUMNS, [table_row(row) for row in rows])

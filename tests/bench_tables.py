@@ -46,6 +46,12 @@ check("wrong elements", row("c", 60, 100.0, wrong=3)["missed"], ["exact"])
 check("without a plan", row("c", 60, 100.0, plan=None)["prediction_error_pct"], None)
 for group in "ad":  # nothing measured beside it
     bench_overlap.table_row(row(group, 223, 100.0, loop_us=None, loops_us=None, loop_chunks=None))
+for words, expected in (([], ("random", False, False, True)), (["--data", "integers"], ("integers", True, False, True)),
+                        (["--check"], ("integers", True, True, True))):
+    options = bench_overlap.parse(["--perf", "none", "--cpu", *words])
+    check(f"data {words}", (options.data, *(bench_overlap.data_of(group, options)[1] for group in "cbd")), expected)
+    check(f"data of the CPU {words}", bench_overlap.data_of("d", options)[0], "integers")
+    check(f"data of the sweep {words}", bench_overlap.data_of("b", options)[0], expected[0])
 check("chunk list", bench_common.run_lengths([512, 512, 256]), "512x2,256")
 
 torch = {"rows": [{"data": data, "chunks": chunks, "median_ms": ms} for data, chunks, ms in
