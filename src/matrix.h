@@ -7,7 +7,8 @@
 
 #include "context.h"
 
-/* Device only: the last work on a chunk in each stream. */
+/* Device only: the last work on a chunk in each stream. Every operator records those of `comm` in the order
+ * of the chunks. */
 typedef struct starlin__chunk_events {
     starlin__event_t *compute, *comm;
 } starlin__chunk_events_t;
