@@ -220,12 +220,13 @@ static starlin_status_t agree_ready(starlin_context_t *context, uint64_t key, st
     return starlin__error(status, "%s", text);
 }
 
-/* Wrong arguments on this rank. The others compare a new shape, and must hear why this rank does not take
- * part; of a known one they would not hear, so their collective times out. */
-static starlin_status_t refuse(starlin_context_t *context, const starlin__row_linear_t *linear,
+/* Wrong arguments on this rank. The others compare a new shape or what a trial's steps took, and must hear
+ * why this rank does not take part; of a known one they would not hear, so their collective times out. */
+static starlin_status_t refuse(starlin_context_t *context, starlin__row_linear_t *linear,
                                starlin_status_t status)
 {
     const starlin_matrix_t *y = linear->y;
+    bool is_ours = context != NULL && y != NULL && y->context == context;
     uint64_t last = 0;
     starlin__field_t fields[8];
     starlin_status_t agreement;
@@ -233,10 +234,12 @@ static starlin_status_t refuse(starlin_context_t *context, const starlin__row_li
 
     if (context == NULL || context->failed)
         return status;
-    if (y == NULL || y->context != context ? context->sequence > 0
-                                           : is_known(context, ranks_key(linear), true, &last))
-        return status;
     snprintf(text, sizeof text, "%s", starlin_last_error());
+    if (is_ours && y->trial != NULL && starlin__step_refuse(context, y->trial, status))
+        return starlin__error(status, "%s", text);
+    linear->whole = is_ours && y->trial != NULL && starlin__trial_is_whole(y->trial);
+    if (is_ours ? is_known(context, ranks_key(linear), true, &last) : context->sequence > 0)
+        return status;
     for (int i = 0; i < 8; i++)
         starlin__field_set(&fields[i], "the call", "starlin_row_linear refused (%s)", text);
     agreement = starlin__agree(context, fields, 8);
@@ -311,10 +314,16 @@ starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t
 {
     starlin__row_linear_t linear = {.x = x, .w = w, .y = y};
     starlin_status_t status;
+    bool joins;
 
     linear.reduction = options != NULL ? options->reduction : STARLIN_REDUCTION_NATIVE;
     status = check_arguments(context, x, w, y, options);
     if (status != STARLIN_SUCCESS)
         return refuse(context, &linear, status);
-    return starlin__row_linear_submit(context, &linear);
+    joins = y->trial != NULL && starlin__row_linear_joins(&linear);
+    STARLIN__FORWARD(starlin__step_begin(context, y->trial, joins, &linear.whole));
+    STARLIN__FORWARD(starlin__row_linear_submit(context, &linear));
+    if (y->trial != NULL)
+        starlin__trial_count(y->trial, joins);
+    return STARLIN_SUCCESS;
 }

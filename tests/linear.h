@@ -11,8 +11,8 @@ typedef struct linear {
     int64_t m, n, k; /* k: over all ranks */
     starlin_dtype_t dtype;
     starlin_reduction_t reduction;
-    size_t count;                     /* chunks; 0: auto, or the list */
-    const int64_t *list;              /* rows of each chunk, or NULL */
+    size_t count;        /* chunks; 0: auto, or the list */
+    const int64_t *list; /* rows of each chunk, or NULL */
     size_t nlist;
     int (*x_value)(int64_t, int64_t); /* NULL: problem_x, problem_w */
     int (*w_value)(int64_t, int64_t);
