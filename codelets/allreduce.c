@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* allreduce: the sum over the ranks of one chunk. The task runs nowhere: when its data is ready the
- * progress engine takes it, in submission order, and the task ends when the collective is over (or, where
- * events carry the order, when it is launched). No worker is occupied. */
+/* allreduce: the sum over the ranks of one chunk, or of all chunks in one piece. The task runs nowhere: when
+ * its data is ready the progress engine takes it, in submission order, and the task ends when the collective
+ * is over (or, where events carry the order, when it is launched). No worker is occupied. */
 #define _POSIX_C_SOURCE 200809L
 #include <starpu.h>
 
@@ -25,6 +25,7 @@ static starlin__launch_t *mark_begin(starlin__work_t *work)
                                        .chunk = op->chunk,
                                        .nbytes = nbytes_of(work),
                                        .rows = op->gemm.m},
+                              .nchunks = op->nchunks,
                               .reads = op->sum,
                               .writes = op->sum};
     return starlin__activity_begin(op->context->activity, &what, work->request.after);
@@ -41,8 +42,21 @@ static void on_start(starlin__work_t *work)
         op->mark = starlin__timeline_enabled(op->context->timeline) ? mark_begin(work) : NULL;
         return;
     }
-    work->request.buffer =
-        starlin__buffer_data(starpu_data_get_interface_on_node(op->sum_handle, STARPU_MAIN_RAM), &ld);
+    work->request.buffer = starlin__buffer_data(
+        starpu_data_get_interface_on_node(op->sum->handles[op->chunk], STARPU_MAIN_RAM), &ld);
+}
+
+/* The request records the first chunk's event. Later operators may ask for any chunk's alone. */
+static void record_others(starlin__chunk_op_t *op)
+{
+    starlin__device_t *device = op->context->device;
+
+    for (unsigned i = op->chunk + 1; i <= starlin__chunk_op_last(op); i++) {
+        starlin_status_t status =
+            device->ops->event_record(device, op->sum->events[i].comm, STARLIN__STREAM_COMM);
+        if (status != STARLIN_SUCCESS)
+            starlin__chunk_op_fail(op, status, starlin_last_error());
+    }
 }
 
 static void on_launched(starlin__work_t *work)
@@ -53,6 +67,8 @@ static void on_launched(starlin__work_t *work)
         starlin__activity_end(op->context->activity, op->mark);
     op->mark = NULL;
     starlin__range_end();
+    if (op->context->comm->space == STARLIN__DEVICE)
+        record_others(op);
 }
 
 static void on_end(starlin__work_t *work)
@@ -89,7 +105,7 @@ static void ready(void *arg)
 }
 
 static struct starpu_codelet codelet = {
-    .where = STARPU_NOWHERE, .name = "starlin_allreduce", .nbuffers = 1, .modes = {STARPU_RW}};
+    .where = STARPU_NOWHERE, .name = "starlin_allreduce", .nbuffers = STARPU_VARIABLE_NBUFFERS};
 
 /* --- insert */
 
@@ -101,7 +117,7 @@ static void describe(starlin__chunk_op_t *op)
     request->count = (size_t)(op->gemm.m * op->gemm.n);
     request->dtype = sum->dtype;
     /* nothing is left that the last one could get in the way of */
-    request->ctas = op->chunk + 1 < op->y->nchunks ? op->y->ctas : 0;
+    request->ctas = starlin__chunk_op_last(op) + 1u < op->y->nchunks ? op->y->ctas : 0;
     op->collective.sequence = op->sequence;
     op->collective.owner = op;
     op->collective.on_start = on_start;
@@ -134,7 +150,8 @@ void starlin__allreduce_insert(starlin__chunk_op_t *op)
     describe(op);
     op->collective_task = task;
     task->cl = &codelet;
-    task->handles[0] = op->sum_handle;
+    starlin__buffers_open(op, STARLIN__TASK_ALLREDUCE, task);
+    starlin__buffers_add(op, task, op->sum, STARPU_RW);
     task->prologue_callback_pop_func = ready;
     task->prologue_callback_pop_arg = op;
     starpu_task_end_dep_add(task, 1);

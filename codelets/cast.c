@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* cast: rounds a chunk of summed f32 partials to the output's dtype, once. */
+/* cast: rounds a chunk of summed f32 partials, or all in one piece, to the output's dtype, once. */
 #define _POSIX_C_SOURCE 200809L
 #include <starpu.h>
 
 #include "operator.h"
 #include "ranges.h"
 
-/* --- bodies: the argument is the chunk's record; buffers are sum_i (R), y_i (W) */
+/* --- bodies: the argument is the chunk's record; buffers are sum_i (R) of each
+ * chunk, y_i (W) of each chunk */
 
 static starlin_status_t run(starlin__chunk_op_t *op, void *buffers[])
 {
     starlin_context_t *context = op->context;
     size_t ld;
     starlin__cast_t cast = {.src = starlin__buffer_data(buffers[0], &ld),
-                            .dst = starlin__buffer_data(buffers[1], &ld),
+                            .dst = starlin__buffer_data(buffers[op->nchunks], &ld),
                             .count = (size_t)(op->gemm.m * op->gemm.n),
                             .src_dtype = op->sum->dtype,
                             .dtype = op->y->dtype};
@@ -46,6 +47,7 @@ static starlin__launch_t *mark_begin(const starlin__chunk_op_t *op)
                                        .sequence = op->sequence,
                                        .chunk = op->chunk,
                                        .rows = op->gemm.m},
+                              .nchunks = op->nchunks,
                               .reads = op->sum,
                               .writes = op->y};
     return starlin__activity_begin(op->context->activity, &what, NULL);
@@ -58,8 +60,8 @@ static starlin_status_t launch(starlin__chunk_op_t *op, void *buffers[])
     starlin_status_t status;
 
     if (op->sum->events != NULL)
-        STARLIN__FORWARD(
-            device->ops->event_wait(device, op->sum->events[op->chunk].comm, STARLIN__STREAM_COMPUTE));
+        STARLIN__FORWARD(device->ops->event_wait(device, op->sum->events[starlin__chunk_op_last(op)].comm,
+                                                 STARLIN__STREAM_COMPUTE));
     mark = mark_begin(op);
     status = run(op, buffers);
     if (mark != NULL)
@@ -94,8 +96,7 @@ static struct starpu_perfmodel model = {.type = STARPU_HISTORY_BASED, .symbol = 
 static struct starpu_codelet codelet = {.name = "starlin_cast",
                                         .cpu_funcs = {cast_cpu},
                                         .cuda_funcs = {cast_cuda},
-                                        .nbuffers = 2,
-                                        .modes = {STARPU_R, STARPU_W},
+                                        .nbuffers = STARPU_VARIABLE_NBUFFERS,
                                         .model = &model};
 
 /* --- insert: it finishes a chunk that others wait for, so it goes before any gemm */
@@ -106,8 +107,9 @@ void starlin__cast_insert(starlin__chunk_op_t *op)
 
     task->cl = &codelet;
     task->where = (int32_t)starlin__compute_where(op->context);
-    task->handles[0] = op->sum_handle;
-    task->handles[1] = op->y->handles[op->chunk];
+    starlin__buffers_open(op, STARLIN__TASK_CAST, task);
+    starlin__buffers_add(op, task, op->sum, STARPU_R);
+    starlin__buffers_add(op, task, op->y, STARPU_W);
     task->cl_arg = op;
     task->priority = starpu_sched_get_max_priority();
     starlin__task_submit(task, op);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* gemm: one row chunk of a rank's partial product, sum_i = x_i w^T. */
+/* gemm: one row chunk of a rank's partial product, sum_i = x_i w^T, or all chunks that lie in one piece. */
 #define _POSIX_C_SOURCE 200809L
 #include <starpu.h>
 
@@ -9,7 +9,8 @@
 starlin__gemm_hook_fn_t starlin__gemm_hook;
 void *starlin__gemm_hook_arg;
 
-/* --- bodies: the argument is the chunk's record; buffers are x_i (R), w (R), sum_i (W) */
+/* --- bodies: the argument is the chunk's record; buffers are x_i (R) of each
+ * chunk, w (R), sum_i (W) of each chunk */
 
 static starlin__gemm_t bind_buffers(const starlin__chunk_op_t *op, void *buffers[])
 {
@@ -18,9 +19,9 @@ static starlin__gemm_t bind_buffers(const starlin__chunk_op_t *op, void *buffers
 
     if (gemm.k > 0) { /* an empty slice's handle is StarPU's void interface, which not even has an id */
         gemm.x = starlin__buffer_data(buffers[0], &ldx);
-        gemm.w = starlin__buffer_data(buffers[1], &ldw);
+        gemm.w = starlin__buffer_data(buffers[op->nchunks], &ldw);
     }
-    gemm.y = starlin__buffer_data(buffers[2], &ldy);
+    gemm.y = starlin__buffer_data(buffers[op->nchunks + 1], &ldy);
     gemm.ldx = ldx != 0 ? (int64_t)ldx : gemm.k;
     gemm.ldw = ldw != 0 ? (int64_t)ldw : gemm.k;
     gemm.ldy = ldy != 0 ? (int64_t)ldy : gemm.n;
@@ -56,19 +57,19 @@ static void gemm_cpu(void *buffers[], void *arg)
         starlin__chunk_op_ran(op, STARLIN__SPAN_GEMM, start_us);
 }
 
+/* Behind the collectives that wrote the inputs, or that still use the output's memory. One stream carries
+ * them all, chunk after chunk, so the last chunk's event stands for the chunks before it. */
 static starlin_status_t order_before(starlin__chunk_op_t *op)
 {
     starlin__device_t *device = op->context->device;
-    starlin_matrix_t *inputs[2] = {op->x, op->w};
-    unsigned chunks[2] = {op->chunk, 0};
+    const starlin_matrix_t *matrices[3] = {op->x, op->w, op->sum};
+    unsigned last = starlin__chunk_op_last(op), chunks[3] = {last, 0, last};
 
-    for (int i = 0; i < 2; i++) {
-        if (inputs[i]->events != NULL)
-            STARLIN__FORWARD(
-                device->ops->event_wait(device, inputs[i]->events[chunks[i]].comm, STARLIN__STREAM_COMPUTE));
+    for (int i = 0; i < 3; i++) {
+        if (matrices[i]->events != NULL)
+            STARLIN__FORWARD(device->ops->event_wait(device, matrices[i]->events[chunks[i]].comm,
+                                                     STARLIN__STREAM_COMPUTE));
     }
-    if (op->sum->events != NULL)
-        return device->ops->event_wait(device, op->sum->events[op->chunk].comm, STARLIN__STREAM_COMPUTE);
     return STARLIN_SUCCESS;
 }
 
@@ -82,15 +83,15 @@ static starlin_status_t order_after(starlin__chunk_op_t *op)
 {
     starlin__device_t *device = op->context->device;
     starlin__event_t *event;
+    size_t next = starlin__chunk_op_last(op) + 1u;
     double next_flop = 0.0;
 
     if (op->sum->events == NULL)
         return STARLIN_SUCCESS;
-    event = op->sum->events[op->chunk].compute;
+    event = op->sum->events[op->chunk].compute; /* the first chunk's; nothing waits for the others' alone */
     STARLIN__FORWARD(device->ops->event_record(device, event, STARLIN__STREAM_COMPUTE));
-    if (op->chunk + 1 < op->sum->nchunks)
-        next_flop =
-            2.0 * (double)op->sum->chunk_rows[op->chunk + 1] * (double)op->gemm.n * (double)op->gemm.k;
+    if (next < op->sum->nchunks)
+        next_flop = 2.0 * (double)op->sum->chunk_rows[next] * (double)op->gemm.n * (double)op->gemm.k;
     return next_flop > long_gemm_flop && op->context->comm->nranks > 1 ? device->ops->give_way(device, event)
                                                                        : STARLIN_SUCCESS;
 }
@@ -104,6 +105,7 @@ static starlin__launch_t *mark_begin(const starlin__chunk_op_t *op)
                                        .sequence = op->sequence,
                                        .chunk = op->chunk,
                                        .rows = op->gemm.m},
+                              .nchunks = op->nchunks,
                               .reads = op->x,
                               .writes = op->sum};
     return starlin__activity_begin(op->context->activity, &what, NULL);
@@ -184,8 +186,8 @@ static struct starpu_perfmodel models[4] = {GEMM_MODEL("f32"), GEMM_MODEL("f64")
 
 #define GEMM_CODELET(dtype)                                                                                  \
     {                                                                                                        \
-        .name = "starlin_gemm", .cpu_funcs = {gemm_cpu}, .cuda_funcs = {gemm_cuda}, .nbuffers = 3,           \
-        .modes = {STARPU_R, STARPU_R, STARPU_W}, .model = &models[dtype]                                     \
+        .name = "starlin_gemm", .cpu_funcs = {gemm_cpu}, .cuda_funcs = {gemm_cuda},                          \
+        .nbuffers = STARPU_VARIABLE_NBUFFERS, .model = &models[dtype]                                        \
     }
 static struct starpu_codelet codelets[4] = {GEMM_CODELET(STARLIN_F32), GEMM_CODELET(STARLIN_F64),
                                             GEMM_CODELET(STARLIN_F16), GEMM_CODELET(STARLIN_BF16)};
@@ -198,9 +200,10 @@ void starlin__gemm_insert(starlin__chunk_op_t *op)
 
     task->cl = &codelets[op->gemm.dtype];
     task->where = (int32_t)starlin__compute_where(op->context);
-    task->handles[0] = op->x->handles[op->chunk];
-    task->handles[1] = op->w->handles[0];
-    task->handles[2] = op->sum_handle;
+    starlin__buffers_open(op, STARLIN__TASK_GEMM, task);
+    starlin__buffers_add(op, task, op->x, STARPU_R);
+    starlin__buffers_add_weight(op, task);
+    starlin__buffers_add(op, task, op->sum, STARPU_W);
     task->cl_arg = op;
     task->cl_arg_size = 0;
     task->priority = op->priority;

@@ -22,10 +22,8 @@ static void ready(void *arg)
     starlin__progress_ready(op->context->progress, &op->retire, NULL);
 }
 
-static struct starpu_codelet codelet = {.where = STARPU_NOWHERE,
-                                        .name = "starlin_retire",
-                                        .nbuffers = 3,
-                                        .modes = {STARPU_R, STARPU_R, STARPU_RW}};
+static struct starpu_codelet codelet = {
+    .where = STARPU_NOWHERE, .name = "starlin_retire", .nbuffers = STARPU_VARIABLE_NBUFFERS};
 
 /* --- insert */
 
@@ -38,9 +36,10 @@ void starlin__retire_insert(starlin__chunk_op_t *op)
     op->retire.request.done = op->sum == op->y ? events->comm : events->compute;
     op->retire_task = task;
     task->cl = &codelet;
-    task->handles[0] = op->x->handles[op->chunk];
-    task->handles[1] = op->w->handles[0];
-    task->handles[2] = op->y->handles[op->chunk];
+    starlin__buffers_open(op, STARLIN__TASK_RETIRE, task);
+    starlin__buffers_add(op, task, op->x, STARPU_R);
+    starlin__buffers_add_weight(op, task);
+    starlin__buffers_add(op, task, op->y, STARPU_RW);
     task->prologue_callback_pop_func = ready;
     task->prologue_callback_pop_arg = op;
     starpu_task_end_dep_add(task, 1);

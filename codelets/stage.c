@@ -18,6 +18,6 @@ void starlin__stage_insert(starlin__chunk_op_t *op)
     struct starpu_task *task = starpu_task_create();
 
     task->cl = &codelet;
-    task->handles[0] = op->sum_handle;
+    task->handles[0] = op->sum->handles[op->chunk]; /* operators in one piece need no stage */
     starlin__task_submit(task, op);
 }

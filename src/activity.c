@@ -156,11 +156,16 @@ bool starlin__activity_is_full(starlin__activity_t *activity)
     return full;
 }
 
+static unsigned chunks_end(const starlin__launch_t *launch)
+{
+    return launch->span.chunk + (launch->nchunks > 0 ? launch->nchunks : 1);
+}
+
 /* What launch `i` had to wait for: the chunk's gemm before a collective, the collective before a cast, and
- * whoever wrote the chunk that a gemm reads. */
+ * whoever wrote a chunk that a gemm reads. */
 static bool is_source(const starlin__launch_t *one, const starlin__launch_t *other)
 {
-    if (!other->found || other->span.chunk != one->span.chunk)
+    if (!other->found || other->span.chunk >= chunks_end(one) || one->span.chunk >= chunks_end(other))
         return false;
     if (one->span.kind == STARLIN__SPAN_GEMM)
         return other->writes == one->reads && other->span.sequence < one->span.sequence;

@@ -16,7 +16,8 @@ typedef struct starlin__activity starlin__activity_t;
 /* One launch. The caller of begin fills in the span's identity; times are found later. */
 typedef struct starlin__launch {
     starlin__span_t span; /* launch_us: host; start_us, end_us, grid: by the source */
-    const void *reads;    /* matrix whose chunk has to be there first, and the one that is written */
+    unsigned nchunks;     /* from span.chunk on; 0 counts as 1 */
+    const void *reads;    /* matrix whose chunks have to be there first, and the one that is written */
     const void *writes;
     bool broken; /* not marked in full: no span */
     bool found;  /* start_us and end_us are set */

@@ -41,8 +41,12 @@ struct starlin__bootstrap {
     const starlin__bootstrap_ops_t *ops;
     int rank, nranks;
     int local_rank, local_size; /* among the ranks of this node; filled in by starlin__bootstrap_locate() */
-    bool has_mpi;               /* mpi_comm is set */
-    int mpi_comm;               /* Fortran handle of the caller's communicator; `mpi` only */
+    /* May a peer not come to the exchange that is going on? Then it is waited for a few seconds only. NULL:
+     * for the whole time limit. */
+    bool (*is_in_vain)(void *arg);
+    void *in_vain_arg;
+    bool has_mpi; /* mpi_comm is set */
+    int mpi_comm; /* Fortran handle of the caller's communicator; `mpi` only */
 };
 
 starlin_status_t starlin__bootstrap_self_create(starlin__bootstrap_t **bootstrap_p);

@@ -89,6 +89,9 @@ starlin_status_t starlin__mpi_dup(int mpi_comm, unsigned timeout_ms, MPI_Comm *c
     return status;
 }
 
+/* Peers that have not failed themselves are as far behind as they may be without a failure. */
+static const double vain_wait_us = 3e6;
+
 /* The buffers are the bootstrap's: after a time-out MPI may still write to them, so they are left alone. */
 static starlin_status_t mpi_allgather(starlin__bootstrap_t *base, const void *mine, size_t nbytes, void *all,
                                       unsigned timeout_ms)
@@ -99,6 +102,7 @@ static starlin_status_t mpi_allgather(starlin__bootstrap_t *base, const void *mi
     starlin_status_t status;
     MPI_Request request;
     char *buffer;
+    bool is_in_vain = false;
     int done = 0;
 
     if (bootstrap->abandoned)
@@ -116,6 +120,11 @@ static starlin_status_t mpi_allgather(starlin__bootstrap_t *base, const void *mi
         status = starlin__mpi_status(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
         if (done || status != STARLIN_SUCCESS)
             break;
+        if (!is_in_vain && base->is_in_vain != NULL && base->is_in_vain(base->in_vain_arg)) {
+            double grace_us = starlin__now_us() + vain_wait_us;
+            is_in_vain = true;
+            deadline_us = grace_us < deadline_us ? grace_us : deadline_us;
+        }
         if (starlin__now_us() > deadline_us) {
             bootstrap->abandoned = true;
             bootstrap->abandoned_buffer = buffer;

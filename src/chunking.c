@@ -47,8 +47,14 @@ void starlin_chunking_destroy(starlin_chunking_t *chunking)
 {
     if (chunking == NULL)
         return;
+    starlin__trial_release(chunking->trial);
     starlin__free(chunking->planning);
     starlin__free(chunking);
+}
+
+const starlin__trial_t *starlin__chunking_trial(const starlin_chunking_t *chunking)
+{
+    return chunking->trial;
 }
 
 const starlin__planning_t *starlin__chunking_planning(const starlin_chunking_t *chunking)
@@ -76,7 +82,11 @@ int64_t starlin_chunking_total_rows(const starlin_chunking_t *chunking)
 
 const char *starlin_chunking_fallback(const starlin_chunking_t *chunking)
 {
-    return chunking != NULL ? chunking->fallback : NULL;
+    const char *replaced = NULL;
+
+    if (chunking != NULL && chunking->trial != NULL)
+        replaced = starlin__trial_replaced(chunking->trial);
+    return replaced != NULL ? replaced : chunking != NULL ? chunking->fallback : NULL;
 }
 
 /* More elements than memory can hold? */
@@ -209,10 +219,27 @@ static starlin_status_t fixed(int64_t m, const starlin_chunking_options_t *optio
     return starlin__chunking_create(rows, nchunks, nchunks < options->count ? fallback : NULL, chunking_p);
 }
 
+/* A plan with more than one chunk is on trial in the first steps. */
+static starlin_status_t put_on_trial(const starlin_context_t *context, starlin_chunking_t *chunking)
+{
+    const starlin__planning_t *planning = chunking->planning;
+    bool is_staged = context->device != NULL && context->comm->space == STARLIN__HOST;
+    const char *why_not = !context->config.trial ? "STARLIN_TRIAL is off"
+                          : is_staged            ? "chunks are summed in copies of their own in main memory"
+                                                 : NULL;
+
+    if (chunking->nchunks == 1)
+        return STARLIN_SUCCESS;
+    chunking->trial =
+        starlin__trial_create(chunking->nchunks, planning->plan.serial_us / planning->nsummed, why_not);
+    return chunking->trial != NULL ? STARLIN_SUCCESS : starlin__error(STARLIN_ERR_NO_MEMORY, "chunking");
+}
+
 static starlin_status_t automatic(starlin_context_t *context, const starlin_linear_shape_t *shapes,
                                   size_t nshapes, starlin_chunking_t **chunking_p)
 {
     starlin__planning_t *planning = NULL;
+    starlin_chunking_t *chunking = NULL;
     const starlin__plan_t *plan;
     starlin_status_t status;
 
@@ -222,15 +249,20 @@ static starlin_status_t automatic(starlin_context_t *context, const starlin_line
         "planned %zu chunks: %.1f us predicted, serial %.1f us, gemm %.1f us, collective %.1f us%s%s",
         plan->nchunks, plan->predicted_us, plan->serial_us, plan->gemm_us, plan->comm_us,
         plan->reason[0] ? "; " : "", plan->reason);
-    status = starlin__chunking_create(plan->rows, plan->nchunks, plan->reason[0] ? plan->reason : NULL,
-                                      chunking_p);
+    status =
+        starlin__chunking_create(plan->rows, plan->nchunks, plan->reason[0] ? plan->reason : NULL, &chunking);
     if (status != STARLIN_SUCCESS) {
         starlin__free(planning);
         return status;
     }
-    (*chunking_p)->planning = planning;
-    (*chunking_p)->ctas = plan->ctas;
-    return STARLIN_SUCCESS;
+    chunking->planning = planning;
+    chunking->ctas = plan->ctas;
+    status = put_on_trial(context, chunking);
+    if (status == STARLIN_SUCCESS)
+        *chunking_p = chunking;
+    else
+        starlin_chunking_destroy(chunking);
+    return status;
 }
 
 starlin_status_t starlin_chunking_plan(starlin_context_t *context, const starlin_linear_shape_t *shapes,

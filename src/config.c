@@ -139,11 +139,14 @@ static starlin_status_t load_switches(starlin__config_t *config)
     static const char *const bind_words[] = {"auto", "none"};
     static const char *const share_words[] = {"0", "1"};
     static const char *const log_words[] = {"error", "info", "debug"};
-    unsigned bind_none = 0, share = 0, level = 0;
+    static const char *const trial_words[] = {"on", "off"};
+    unsigned bind_none = 0, share = 0, level = 0, trial_off = 0;
 
     STARLIN__FORWARD(load_word("STARLIN_BIND", bind_words, 2, &bind_none));
     STARLIN__FORWARD(load_word("STARLIN_SHARE_GPU", share_words, 2, &share));
     STARLIN__FORWARD(load_word("STARLIN_LOG", log_words, 3, &level));
+    STARLIN__FORWARD(load_word("STARLIN_TRIAL", trial_words, 2, &trial_off));
+    config->trial = trial_off == 0;
     config->share_gpu = share == 1;
     config->no_bind_reason = bind_none ? "STARLIN_BIND" : NULL;
     for (size_t i = 0; i < sizeof(starpu_binding_variables) / sizeof(starpu_binding_variables[0]); i++)

@@ -13,6 +13,7 @@ typedef struct starlin__config {
     unsigned timeout_ms; /* > 0 */
     bool bind;           /* bind ranks to disjoint cores */
     bool share_gpu;      /* STARLIN_SHARE_GPU=1: several ranks may use one GPU */
+    bool trial;          /* plans are verified in the first steps; STARLIN_TRIAL=off: not */
     const char *no_bind_reason; /* why `bind` is false: names the variable; NULL when it is true */
 } starlin__config_t;
 

@@ -196,7 +196,7 @@ static void describe(starlin_context_t *context)
  * failed, else an error if another rank did. */
 static starlin_status_t agree_opened(starlin_context_t *context, starlin_status_t status)
 {
-    starlin__field_t fields[3];
+    starlin__field_t fields[4];
     char text[1024]; /* a list of policies is long */
     starlin_status_t agreement;
 
@@ -206,11 +206,12 @@ static starlin_status_t agree_opened(starlin_context_t *context, starlin_status_
     starlin__field_set(&fields[1], "the compute backend", "%s",
                        context->info.compute ? context->info.compute : "none");
     starlin__field_set(&fields[2], "the communicator", "%s", context->config.comm);
+    starlin__field_set(&fields[3], "STARLIN_TRIAL", "%s", context->config.trial ? "on" : "off");
     if (status != STARLIN_SUCCESS) {
-        (void)starlin__agree(context, fields, 3);
+        (void)starlin__agree(context, fields, 4);
         return starlin__error(status, "%s", text);
     }
-    agreement = starlin__agree(context, fields, 3);
+    agreement = starlin__agree(context, fields, 4);
     return agreement;
 }
 
@@ -251,6 +252,7 @@ static void close_all(starlin_context_t *context)
     if (context->bootstrap != NULL)
         context->bootstrap->ops->destroy(context->bootstrap);
     starlin__row_linear_forget(context);
+    starlin__step_close(context);
     starlin__chunk_op_free_all(context);
     pthread_cond_destroy(&context->idle);
     pthread_mutex_destroy(&context->lock);

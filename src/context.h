@@ -15,6 +15,7 @@
 #include "device.h"
 #include "planner.h"
 #include "progress.h"
+#include "step.h"
 #include "timeline.h"
 #include "topology.h"
 
@@ -46,6 +47,8 @@ struct starlin_context {
     starlin_context_info_t info;
     char starpu_version[32];
     char host[256];
+
+    starlin__step_t step; /* the caller's thread */
 
     pthread_mutex_t lock; /* everything below */
     pthread_cond_t idle;  /* an operator's last task has ended */

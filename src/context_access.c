@@ -162,6 +162,7 @@ starlin_status_t starlin_context_wait(starlin_context_t *context)
         return starlin__error(STARLIN_ERR_INVALID, "context is NULL");
     starlin__context_drain(context);
     STARLIN__FORWARD(starlin__context_synchronize(context));
+    starlin__step_end(context);
     if (context->activity != NULL && starlin__activity_is_full(context->activity))
         starlin__context_collect(context);
     return starlin__context_failure(context, context->sequence);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "planning.h"
+#include "trial.h"
 
 typedef struct writer {
     char *text;
@@ -77,6 +78,13 @@ static void put_lists(writer_t *writer, const starlin__planning_t *planning)
         put(writer, "no list was tried: %s\n", planning->unrehearsed);
 }
 
+/* What the first real steps said. */
+static void put_trial(writer_t *writer, const starlin__trial_t *trial)
+{
+    const char *text = starlin__trial_text(trial);
+    put(writer, "first steps: %s\n", text != NULL ? text : "not yet known");
+}
+
 static void put_planning(writer_t *writer, const starlin__planning_t *planning)
 {
     const starlin__plan_t *plan = &planning->plan;
@@ -127,6 +135,8 @@ starlin_status_t starlin_chunking_explain(const starlin_chunking_t *chunking, ch
         put_planning(&writer, planning);
     else
         put(&writer, "the list was asked for, nothing was planned\n");
+    if (starlin__chunking_trial(chunking) != NULL)
+        put_trial(&writer, starlin__chunking_trial(chunking));
     if (length_p != NULL)
         *length_p = writer.length;
     return STARLIN_SUCCESS;

@@ -76,6 +76,7 @@ static starlin_status_t check_chunks(const starlin_matrix_t *matrix)
 
 static void matrix_free(starlin_matrix_t *matrix)
 {
+    starlin__trial_release(matrix->trial);
     starlin__free(matrix->chunk_rows);
     starlin__free(matrix->handles);
     starlin__free(matrix);
@@ -107,6 +108,7 @@ static starlin_status_t matrix_new(starlin_context_t *context, const starlin_chu
         return starlin__error(STARLIN_ERR_NO_MEMORY, "matrix of %zu chunks",
                               chunking != NULL ? chunking->nchunks : 1);
     }
+    matrix->trial = chunking != NULL ? starlin__trial_retain(chunking->trial) : NULL;
     if (chunking != NULL)
         memcpy(matrix->chunk_rows, chunking->rows, matrix->nchunks * sizeof *matrix->chunk_rows);
     else

@@ -7,7 +7,8 @@
 
 #include "context.h"
 
-/* Device only: the last work on a chunk in each stream. */
+/* Device only: the last work on a chunk in each stream. Every operator records those of `comm` in the order
+ * of the chunks. */
 typedef struct starlin__chunk_events {
     starlin__event_t *compute, *comm;
 } starlin__chunk_events_t;
@@ -34,6 +35,7 @@ struct starlin_matrix {
     unsigned inflight;               /* chunk operations that use it and have not ended; context's lock */
     uint64_t agreed_key, prepared_key; /* as an output: of the last operator whose shape was known; 0: none */
     uint64_t last_sequence;          /* of the last operator that uses it */
+    starlin__trial_t *trial;         /* its chunking's; a reference, or NULL */
 };
 
 struct starlin_chunking {
@@ -41,6 +43,7 @@ struct starlin_chunking {
     size_t nchunks;
     char *fallback;                     /* NULL: the request was followed */
     struct starlin__planning *planning; /* NULL: the list was asked for */
+    starlin__trial_t *trial;            /* a reference; NULL: nothing to be tried */
     int64_t rows[];
 };
 

@@ -43,6 +43,8 @@ static starlin_status_t wait_operators(starlin_matrix_t *matrix)
 
     if (matrix->events != NULL)
         STARLIN__FORWARD(starlin__context_synchronize(matrix->context));
+    if (matrix->events != NULL || matrix->context->device == NULL) /* else the device may still be busy */
+        starlin__step_end(matrix->context);
     return starlin__context_failure(matrix->context, sequence);
 }
 

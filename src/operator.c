@@ -11,6 +11,7 @@ enum { SMALLEST_BLOCK = 64, MOST_RESERVED = 4096 };
 /* Records are allocated by the block and freed with the context. */
 typedef struct starlin__chunk_op_block {
     struct starlin__chunk_op_block *next;
+    size_t count;
     starlin__chunk_op_t ops[];
 } block_t;
 
@@ -30,6 +31,7 @@ static void grow(starlin_context_t *context)
     if (block == NULL)
         return;
     block->next = context->op_blocks;
+    block->count = count;
     context->op_blocks = block;
     context->nops += count;
     for (size_t i = 0; i < count; i++)
@@ -80,6 +82,8 @@ void starlin__chunk_op_free_all(starlin_context_t *context)
     while (context->op_blocks != NULL) {
         block_t *block = context->op_blocks;
         context->op_blocks = block->next;
+        for (size_t i = 0; i < block->count; i++)
+            starlin__buffers_release(&block->ops[i]);
         starlin__free(block);
     }
 }

@@ -11,24 +11,42 @@
 
 #include "matrix.h"
 
-/* One chunk of one operator: the argument of all its tasks. Reused, never freed before its context. */
+/* The tasks of a record, in the order of their insertion. */
+typedef enum starlin__task {
+    STARLIN__TASK_GEMM,
+    STARLIN__TASK_STAGE,
+    STARLIN__TASK_ALLREDUCE,
+    STARLIN__TASK_CAST,
+    STARLIN__TASK_RETIRE,
+    STARLIN__NTASKS
+} starlin__task_t;
+
+/* Arrays for the handles of a task that has more than fit into it. */
+typedef struct starlin__buffers {
+    size_t capacity;
+    starpu_data_handle_t *handles;
+    enum starpu_data_access_mode *modes;
+} starlin__buffers_t;
+
+/* One chunk of one operator, or all of them in one piece: the argument of all its tasks. Reused, never freed
+ * before its context. */
 typedef struct starlin__chunk_op {
     struct starlin__chunk_op *next; /* in the free list */
     starlin_context_t *context;
-    uint64_t sequence; /* of the operator */
-    unsigned chunk;
+    uint64_t sequence;       /* of the operator */
+    unsigned chunk, nchunks; /* the first that the tasks cover, and how many: one, or all of the operator's */
     starlin_matrix_t *x, *w, *y;
     starlin_matrix_t *sum; /* where the ranks' partial sums lie: y, or its partial matrix */
-    starlin__gemm_t gemm;  /* shape; pointers are filled in by the task */
+    starlin__gemm_t gemm;  /* shape, of all rows covered; pointers are filled in by the task */
     bool synchronous;      /* device: bodies wait for their kernels (data that StarPU moves) */
     int priority;          /* of the gemm */
     starlin__work_t collective;
     starlin__work_t retire;
     starlin__launch_t *mark; /* device, recording: of the collective while it is launched */
     struct starpu_task *collective_task, *retire_task;
-    starpu_data_handle_t sum_handle;
-    starlin__notice_t failure; /* status 0: the gemm did not fail */
-    atomic_uint pending;       /* tasks that have not ended */
+    starlin__buffers_t buffers[STARLIN__NTASKS]; /* not a task's yet */
+    starlin__notice_t failure;                   /* status 0: the gemm did not fail */
+    atomic_uint pending;                         /* tasks that have not ended */
 } starlin__chunk_op_t;
 
 /* Insert functions, one per codelet, in codelets/. Each submits one task; a task that StarPU refuses is a
@@ -44,6 +62,24 @@ void starlin__retire_insert(starlin__chunk_op_t *op);
  * collective has to be inserted. */
 void starlin__gemm_launch(starlin__chunk_op_t *op);
 bool starlin__allreduce_launch(starlin__chunk_op_t *op);
+
+/* The last chunk that the record covers. */
+static inline unsigned starlin__chunk_op_last(const starlin__chunk_op_t *op)
+{
+    return op->chunk + op->nchunks - 1;
+}
+
+/* Handles of the record's tasks. Room is made for all tasks of the bit set before the first one is created:
+ * ERR_NO_MEMORY. */
+starlin_status_t starlin__buffers_reserve(starlin__chunk_op_t *op, unsigned tasks);
+void starlin__buffers_release(starlin__chunk_op_t *op); /* at the context's end: what no task has taken */
+/* Gives the task its room, before any handle is added and before StarPU makes anything of the task. Its
+ * codelet has a variable number of buffers. */
+void starlin__buffers_open(starlin__chunk_op_t *op, starlin__task_t kind, struct starpu_task *task);
+/* Appends the matrix's chunks that the record covers; the weight's only one. */
+void starlin__buffers_add(const starlin__chunk_op_t *op, struct starpu_task *task,
+                          const starlin_matrix_t *matrix, enum starpu_data_access_mode mode);
+void starlin__buffers_add_weight(const starlin__chunk_op_t *op, struct starpu_task *task);
 
 /* Once, when the workers run. */
 void starlin__workers_attach(void);

@@ -104,6 +104,7 @@ static starlin_status_t plan(starlin_context_t *context, const starlin__scratch_
     /* slices of k are a rank's own, and all ranks have to go the same way */
     STARLIN__FORWARD(starlin__agree_max(context, STARLIN_SUCCESS, &different, 1));
     STARLIN__FORWARD(starlin__calibrate(context, scratch, costs));
+    planning->nsummed = different > 0.0 ? (unsigned)nshapes : 1;
     for (size_t i = 0; different <= 0.0 && i < costs->ninputs; i++)
         costs->inputs[i].nlayers = nshapes < STEADY_LAYERS ? (unsigned)nshapes : STEADY_LAYERS;
     for (size_t i = 1; different > 0.0 && i < nshapes; i++)

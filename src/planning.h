@@ -22,6 +22,7 @@ typedef struct starlin__planning {
     const char *unrehearsed; /* why nothing was tried, or NULL; static text */
     size_t nlists;           /* that were tried, one chunk first; 0: none */
     starlin__rehearsed_t lists[STARLIN__MOST_LISTS];
+    unsigned nsummed;   /* layers that such a layer stands for: all of a chain of different ones */
     double measured_us; /* of the chosen list, per layer; 0: not tried */
     double planning_us; /* all of it, on the slowest rank */
 } starlin__planning_t;

@@ -163,17 +163,23 @@ static starlin_status_t choose_sum(const starlin_context_t *context, starlin_mat
     return STARLIN_SUCCESS;
 }
 
-static uint64_t ranks_key(const starlin_matrix_t *y, starlin_reduction_t reduction)
+static uint64_t shape_key(const starlin_matrix_t *y, starlin_reduction_t reduction, bool whole)
 {
-    int64_t shape[5] = {y->rows, y->cols, (int64_t)y->dtype, (int64_t)reduction, (int64_t)y->ctas};
+    int64_t shape[6] = {y->rows,          y->cols,       (int64_t)y->dtype, (int64_t)reduction,
+                        (int64_t)y->ctas, (int64_t)whole};
     uint64_t key = starlin__hash(STARLIN__HASH_INIT, shape, sizeof shape);
     return starlin__hash(key, y->chunk_rows, y->nchunks * sizeof *y->chunk_rows);
 }
 
-/* The first operator of a shape is compared over the ranks, with all that came before it. */
-static starlin_status_t agree(starlin_context_t *context, const starlin_matrix_t *y,
-                              starlin_reduction_t reduction)
+static uint64_t ranks_key(const starlin__row_linear_t *linear)
 {
+    return shape_key(linear->y, linear->reduction, linear->whole);
+}
+
+/* The first operator of a shape is compared over the ranks, with all that came before it. */
+static starlin_status_t agree(starlin_context_t *context, const starlin__row_linear_t *linear)
+{
+    const starlin_matrix_t *y = linear->y;
     starlin__field_t fields[8];
     char rows[160], ctas[40];
 
@@ -183,9 +189,10 @@ static starlin_status_t agree(starlin_context_t *context, const starlin_matrix_t
     starlin__field_set(&fields[2], "N", "%lld", (long long)y->cols);
     starlin__field_set(&fields[3], "the dtype", "%s", starlin_dtype_name(y->dtype));
     starlin__field_set(&fields[4], "the reduction", "%s",
-                       reduction == STARLIN_REDUCTION_F32 ? "f32" : "native");
+                       linear->reduction == STARLIN_REDUCTION_F32 ? "f32" : "native");
     snprintf(ctas, sizeof ctas, " with collectives of %u CTAs", y->ctas);
-    starlin__field_set(&fields[5], "the chunk list", "%s%s", rows, y->ctas != 0 ? ctas : "");
+    starlin__field_set(&fields[5], "the chunk list", "%s%s%s", rows, y->ctas != 0 ? ctas : "",
+                       linear->whole ? " in one piece" : "");
     starlin__field_set(&fields[6], "the number of operators before", "%llu",
                        (unsigned long long)context->sequence);
     starlin__field_set(&fields[7], "the history of operators", "%016llx",
@@ -213,11 +220,13 @@ static starlin_status_t agree_ready(starlin_context_t *context, uint64_t key, st
     return starlin__error(status, "%s", text);
 }
 
-/* Wrong arguments on this rank. The others compare a new shape, and must hear why this rank does not take
- * part; of a known one they would not hear, so their collective times out. */
-static starlin_status_t refuse(starlin_context_t *context, const starlin_matrix_t *y,
-                               starlin_reduction_t reduction, starlin_status_t status)
+/* Wrong arguments on this rank. The others compare a new shape or what a trial's steps took, and must hear
+ * why this rank does not take part; of a known one they would not hear, so their collective times out. */
+static starlin_status_t refuse(starlin_context_t *context, starlin__row_linear_t *linear,
+                               starlin_status_t status)
 {
+    const starlin_matrix_t *y = linear->y;
+    bool is_ours = context != NULL && y != NULL && y->context == context;
     uint64_t last = 0;
     starlin__field_t fields[8];
     starlin_status_t agreement;
@@ -225,10 +234,12 @@ static starlin_status_t refuse(starlin_context_t *context, const starlin_matrix_
 
     if (context == NULL || context->failed)
         return status;
-    if (y == NULL || y->context != context ? context->sequence > 0
-                                           : is_known(context, ranks_key(y, reduction), true, &last))
-        return status;
     snprintf(text, sizeof text, "%s", starlin_last_error());
+    if (is_ours && y->trial != NULL && starlin__step_refuse(context, y->trial, status))
+        return starlin__error(status, "%s", text);
+    linear->whole = is_ours && y->trial != NULL && starlin__trial_is_whole(y->trial);
+    if (is_ours ? is_known(context, ranks_key(linear), true, &last) : context->sequence > 0)
+        return status;
     for (int i = 0; i < 8; i++)
         starlin__field_set(&fields[i], "the call", "starlin_row_linear refused (%s)", text);
     agreement = starlin__agree(context, fields, 8);
@@ -240,13 +251,14 @@ static starlin_status_t prepare(starlin_context_t *context, const starlin__row_l
 {
     const starlin_matrix_t *x = linear->x, *w = linear->w, *sum = linear->sum;
     int64_t shape[5] = {x->cols, x->ld, w->ld, w->rows, (int64_t)sum->dtype};
-    uint64_t key = starlin__hash(ranks_key(sum, STARLIN_REDUCTION_NATIVE), shape, sizeof shape);
+    uint64_t key =
+        starlin__hash(shape_key(sum, STARLIN_REDUCTION_NATIVE, linear->whole), shape, sizeof shape);
 
     key = starlin__hash(key, &x->dtype, sizeof x->dtype);
     if (is_known(context, key, false, &linear->y->prepared_key))
         return STARLIN_SUCCESS;
     starlin__context_drain(context);
-    for (size_t i = 0; i < x->nchunks; i++) {
+    for (size_t i = 0; i < starlin__row_linear_npieces(linear); i++) {
         starlin__gemm_t gemm = starlin__row_linear_gemm(linear, i);
         STARLIN__FORWARD(context->compute->ops->prepare(context->compute, &gemm));
     }
@@ -258,12 +270,12 @@ static starlin_status_t set_up(starlin_context_t *context, starlin__row_linear_t
                                starlin__chunk_op_t **records_p)
 {
     starlin_matrix_t *matrices[3] = {linear->x, linear->w, linear->y};
-    uint64_t key = ranks_key(linear->y, linear->reduction);
+    uint64_t key = ranks_key(linear);
     bool is_new = !is_known(context, key, true, &linear->y->agreed_key);
     starlin_status_t status;
 
     if (is_new)
-        STARLIN__FORWARD(agree(context, linear->y, linear->reduction));
+        STARLIN__FORWARD(agree(context, linear));
     status = choose_sum(context, linear->y, linear->reduction, &linear->sum);
     if (status == STARLIN_SUCCESS)
         status = starlin__matrix_check_room(matrices);
@@ -280,27 +292,38 @@ static starlin_status_t set_up(starlin_context_t *context, starlin__row_linear_t
     return status;
 }
 
-starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t *x, starlin_matrix_t *w,
-                                    starlin_matrix_t *y, const starlin_row_linear_options_t *options)
+starlin_status_t starlin__row_linear_submit(starlin_context_t *context, starlin__row_linear_t *linear)
 {
-    starlin__row_linear_t linear = {.x = x, .w = w, .y = y};
+    starlin_matrix_t *x = linear->x, *w = linear->w, *y = linear->y;
+    uint64_t key = ranks_key(linear);
     starlin__chunk_op_t *records = NULL;
-    starlin_status_t status;
-    uint64_t key;
 
-    linear.reduction = options != NULL ? options->reduction : STARLIN_REDUCTION_NATIVE;
-    status = check_arguments(context, x, w, y, options);
-    if (status != STARLIN_SUCCESS)
-        return refuse(context, y, linear.reduction, status);
-    STARLIN__FORWARD(set_up(context, &linear, &records));
-    key = ranks_key(y, linear.reduction);
-
+    STARLIN__FORWARD(set_up(context, linear, &records));
     if (context->device != NULL && context->comm->space == STARLIN__HOST)
-        y->exposed = linear.sum->exposed = true;
+        y->exposed = linear->sum->exposed = true;
     context->sequence++;
     context->history = starlin__hash(context->history, &key, sizeof key);
     x->is_read = w->is_read = true;
     x->last_sequence = w->last_sequence = y->last_sequence = context->sequence;
-    starlin__row_linear_insert(context, &linear, records);
+    starlin__row_linear_insert(context, linear, records);
+    return STARLIN_SUCCESS;
+}
+
+starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t *x, starlin_matrix_t *w,
+                                    starlin_matrix_t *y, const starlin_row_linear_options_t *options)
+{
+    starlin__row_linear_t linear = {.x = x, .w = w, .y = y};
+    starlin_status_t status;
+    bool joins;
+
+    linear.reduction = options != NULL ? options->reduction : STARLIN_REDUCTION_NATIVE;
+    status = check_arguments(context, x, w, y, options);
+    if (status != STARLIN_SUCCESS)
+        return refuse(context, &linear, status);
+    joins = y->trial != NULL && starlin__row_linear_joins(&linear);
+    STARLIN__FORWARD(starlin__step_begin(context, y->trial, joins, &linear.whole));
+    STARLIN__FORWARD(starlin__row_linear_submit(context, &linear));
+    if (y->trial != NULL)
+        starlin__trial_count(y->trial, joins);
     return STARLIN_SUCCESS;
 }

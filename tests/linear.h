@@ -11,7 +11,9 @@ typedef struct linear {
     int64_t m, n, k; /* k: over all ranks */
     starlin_dtype_t dtype;
     starlin_reduction_t reduction;
-    size_t count;                     /* chunks; 0: auto */
+    size_t count;        /* chunks; 0: auto, or the list */
+    const int64_t *list; /* rows of each chunk, or NULL */
+    size_t nlist;
     int (*x_value)(int64_t, int64_t); /* NULL: problem_x, problem_w */
     int (*w_value)(int64_t, int64_t);
     /* made by linear_open() */
@@ -43,6 +45,8 @@ static inline starlin_status_t linear_plan(linear_t *linear, int64_t k_local)
                                     .dtype = linear->dtype,
                                     .reduction = linear->reduction};
     options.count = linear->count;
+    options.rows = linear->list;
+    options.nrows = linear->nlist;
     return starlin_chunking_plan(linear->context, &shape, 1, &options, &linear->rows);
 }
 

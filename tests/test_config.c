@@ -14,6 +14,7 @@ static const char *const variables[] = {"STARLIN_COMM",
                                         "STARLIN_BIND",
                                         "STARLIN_SHARE_GPU",
                                         "STARLIN_LOG",
+                                        "STARLIN_TRIAL",
                                         "STARPU_WORKERS_CPUID",
                                         "STARPU_WORKERS_COREID",
                                         "STARPU_WORKERS_GETBIND",
@@ -67,12 +68,14 @@ static void test_precedence(void)
     setenv("STARLIN_MAX_CTAS", "16", 1);
     setenv("STARLIN_TIMEOUT_MS", "2147483647", 1);
     setenv("STARLIN_SHARE_GPU", "1", 1);
+    setenv("STARLIN_TRIAL", "off", 1);
     CHECK_STATUS(starlin__config_load(&options, &config), STARLIN_SUCCESS);
     CHECK_EQ_STR(config.comm, "mpi");
     CHECK_EQ_STR(config.compute, "cblas");
     CHECK_EQ_INT(config.max_ctas, 16);
     CHECK_EQ_INT(config.timeout_ms, 2147483647);
     CHECK(config.share_gpu);
+    CHECK(!config.trial);
 
     options.comm = "model:gbps=1";
     options.compute = "cublas";
@@ -93,6 +96,7 @@ static void test_precedence(void)
     CHECK_STATUS(starlin__config_load(NULL, &config), STARLIN_SUCCESS);
     CHECK_EQ_STR(config.comm, "auto");
     CHECK_EQ_INT(config.timeout_ms, 300000);
+    CHECK(config.trial);
     environment_clear();
 }
 
@@ -129,6 +133,7 @@ static void test_bad_environment(void)
         {"STARLIN_TIMEOUT_MS", "1e3", "from 1 to 2147483647"},
         {"STARLIN_BIND", "yes", "auto, none"},
         {"STARLIN_SHARE_GPU", "true", "0, 1"},
+        {"STARLIN_TRIAL", "1", "on, off"},
         {"STARLIN_LOG", "loud", "error, info, debug"},
     };
     starlin__config_t config;
@@ -183,7 +188,7 @@ static void test_bind(void)
     CHECK(!config.bind);
     CHECK_EQ_STR(config.no_bind_reason, "STARLIN_BIND");
     environment_clear();
-    for (size_t i = 7; i < sizeof(variables) / sizeof(variables[0]); i++) {
+    for (size_t i = 8; i < sizeof(variables) / sizeof(variables[0]); i++) {
         setenv(variables[i], "0", 1);
         CHECK_STATUS(starlin__config_load(NULL, &config), STARLIN_SUCCESS);
         CHECK(!config.bind);

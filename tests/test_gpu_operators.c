@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The operator on a device: exact for every dtype, reduction, memory and rank count, whatever STARLIN_COMM
- * says; chains of layers and outputs that are written again and again without a wait. With
+ * says; chains of layers and outputs that are written again and again without a wait, chunk by chunk, in one
+ * piece and both in turn. With
  * STARLIN_COMPUTE=cblas the same on the host. The last line holds hashes of all results, which gpu_agree.sh
  * compares. usage: test_gpu_operators [small] */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 #include "gpu.h"
 #include "operand.h"
+#include "row_linear_insert.h"
 #include "world.h"
 
 typedef struct kind {
@@ -23,12 +25,18 @@ static const kind_t kinds[NKINDS] = {
 
 static uint64_t bits_hash = STARLIN__HASH_INIT, numbers_hash = STARLIN__HASH_INIT;
 
+/* In one piece where it is asked for and the memories allow it: always in the device's own with its own link.
+ */
 static void submit(starlin_context_t *context, const operand_t *x, const operand_t *w, const operand_t *y,
-                   starlin_reduction_t reduction)
+                   starlin_reduction_t reduction, bool whole)
 {
-    starlin_row_linear_options_t options = STARLIN_ROW_LINEAR_OPTIONS_INIT;
-    options.reduction = reduction;
-    CHECK_STATUS(starlin_row_linear(context, x->matrix, w->matrix, y->matrix, &options), STARLIN_SUCCESS);
+    starlin__row_linear_t one = {.x = x->matrix, .w = w->matrix, .y = y->matrix, .reduction = reduction};
+    bool joins = starlin__row_linear_joins(&one);
+
+    if (context->comm->space == context->compute->ops->space && x->memory != HOST && y->memory != HOST)
+        CHECK(joins);
+    one.whole = whole && joins;
+    CHECK_STATUS(starlin__row_linear_submit(context, &one), STARLIN_SUCCESS);
 }
 
 static void check_result(operand_t *y, const int32_t *expected, const char *what, kind_t kind)
@@ -66,8 +74,12 @@ static void run_shape(starlin_context_t *context, int64_t m, int64_t n, int64_t 
                                     (memory_t)memory, w_values);
             is_open &= operand_open(&y, context, rows, m, n, 0, kinds[i].dtype, (memory_t)memory, NULL);
             if (is_open) {
-                submit(context, &x, &w, &y, kinds[i].reduction);
-                check_result(&y, expected, "one layer", kinds[i]);
+                for (int whole = 0; whole < 2; whole++) {
+                    submit(context, &x, &w, &y, kinds[i].reduction, whole == 1);
+                    check_result(&y, expected, whole ? "one piece" : "one layer", kinds[i]);
+                    if (y.memory == LIBRARY) /* nothing stale can pass */
+                        operand_fill(&y, NULL);
+                }
             }
             operand_close(&x);
             operand_close(&w);
@@ -104,8 +116,9 @@ static void choose(const int32_t *in, int32_t *out, int64_t rows, int64_t inputs
 
 enum { ROWS = 48, INNER = 24, N1 = 40, N2 = 17, N3 = 33 };
 
-/* Three layers without a wait between them, twice over the same memory. */
-static void run_chain(starlin_context_t *context, kind_t kind, memory_t memory)
+/* Three layers without a wait between them, twice over the same memory; bit i of the pattern: operator i is
+ * computed in one piece. */
+static void run_chain(starlin_context_t *context, kind_t kind, memory_t memory, unsigned pattern)
 {
     static int32_t y1[ROWS * N1], y2[ROWS * N2], y3[ROWS * N3];
     int64_t first, k_local;
@@ -129,7 +142,8 @@ static void run_chain(starlin_context_t *context, kind_t kind, memory_t memory)
         is_open &= operand_open(&y[i], context, rows, ROWS, outputs[i], 0, kind.dtype, memory, NULL);
     }
     for (int i = 0; is_open && i < 6; i++)
-        submit(context, i % 3 == 0 ? &x : &y[i % 3 - 1], &w[i % 3], &y[i % 3], kind.reduction);
+        submit(context, i % 3 == 0 ? &x : &y[i % 3 - 1], &w[i % 3], &y[i % 3], kind.reduction,
+               pattern >> i & 1);
     if (is_open) {
         check_result(&y[2], y3, "third layer", kind);
         check_result(&y[0], y1, "first layer", kind);
@@ -148,7 +162,7 @@ static void run_chain(starlin_context_t *context, kind_t kind, memory_t memory)
 }
 
 /* The same output from two inputs in turn: the last one's result stays. */
-static void run_rewrites(starlin_context_t *context, kind_t kind, memory_t memory)
+static void run_rewrites(starlin_context_t *context, kind_t kind, memory_t memory, unsigned pattern)
 {
     static int32_t expected[ROWS * N1];
     int64_t first, k_local;
@@ -167,7 +181,7 @@ static void run_rewrites(starlin_context_t *context, kind_t kind, memory_t memor
     is_open &= operand_open(&w, context, NULL, N1, k_local, 0, kind.dtype, memory, values[2]);
     is_open &= operand_open(&y, context, rows, ROWS, N1, 0, kind.dtype, memory, NULL);
     for (int i = 0; is_open && i < NREWRITES; i++)
-        submit(context, &x[i % 2], &w, &y, kind.reduction);
+        submit(context, &x[i % 2], &w, &y, kind.reduction, pattern >> i & 1);
     if (is_open)
         check_result(&y, expected, "written again", kind);
     operand_close(&x[0]);
@@ -184,14 +198,17 @@ static void run_rewrites(starlin_context_t *context, kind_t kind, memory_t memor
 static void run_all(starlin_context_t *context, bool is_small)
 {
     static const int64_t shapes[][3] = {{1, 1, 1}, {37, 19, 23}, {257, 513, 129}, {2048, 1024, 512}};
+    static const unsigned patterns[] = {0x000, 0x3ff, 0x155, 0x2aa, 0x0cc};
     size_t nshapes = is_small ? 2 : sizeof shapes / sizeof shapes[0];
 
     for (size_t i = 0; i < nshapes; i++)
         run_shape(context, shapes[i][0], shapes[i][1], shapes[i][2]);
     for (int i = 0; i < NKINDS; i++) {
         for (int memory = 0; memory < NMEMORIES; memory++) {
-            run_chain(context, kinds[i], (memory_t)memory);
-            run_rewrites(context, kinds[i], (memory_t)memory);
+            for (size_t j = 0; j < sizeof patterns / sizeof patterns[0]; j++) {
+                run_chain(context, kinds[i], (memory_t)memory, patterns[j]);
+                run_rewrites(context, kinds[i], (memory_t)memory, patterns[j]);
+            }
         }
     }
 }

@@ -11,6 +11,7 @@
 #include "planning.h"
 #include "reference.h"
 #include "starlin/starlin_plan.h"
+#include "trial.h"
 
 typedef struct shape_run {
     perf_run_t *run;
@@ -172,6 +173,23 @@ static void describe_plan(const starlin_chunking_t *chunking, perf_plan_t *plan)
     starlin_chunking_explain(chunking, plan->text, sizeof(plan->text), NULL);
 }
 
+/* What ran, where that is no longer the list that was planned. */
+static void describe_replacement(const starlin_chunking_t *chunking, perf_row_t *row)
+{
+    const starlin__trial_t *trial = starlin__chunking_trial(chunking);
+    if (trial == NULL)
+        return;
+    starlin_chunking_explain(chunking, row->plan.text, sizeof(row->plan.text), NULL);
+    if (starlin__trial_replaced(trial) == NULL)
+        return;
+    snprintf(row->fallback, sizeof(row->fallback), "%s", starlin_chunking_fallback(chunking));
+    row->nchunks = 1;
+    row->chunks[0] = row->m;
+    row->plan.predicted_us = row->plan.simulated_us = row->plan.serial_us;
+    row->plan.ctas = 0;
+    row->plan.tried_us = row->plan.lists > 0 ? row->plan.serial_us : PERF_NOT_MEASURED;
+}
+
 static void describe(shape_run_t *shape)
 {
     const perf_problem_t *problem = shape->problem;
@@ -225,6 +243,8 @@ starlin_status_t perf_run_shape(perf_run_t *run, const perf_problem_t *problem, 
         status = measure(shape);
     if (status == STARLIN_SUCCESS)
         status = check(shape);
+    for (size_t i = 0; status == STARLIN_SUCCESS && i < shape->ngraphs; i++)
+        describe_replacement(shape->graphs[i].chunking, &rows[i]);
     for (size_t i = 0; run->recording != NULL && status == STARLIN_SUCCESS && i < shape->ngraphs; i++)
         status = perf_recording_add(run->recording, &shape->graphs[i], &rows[i]);
     if (status == STARLIN_SUCCESS || run->failed_together || run->alone)

@@ -187,7 +187,7 @@ typedef struct starlin_chunking_options {
  *   shapes, nshapes   the layers, at least one
  *   options           NULL or all zero: auto, which measures what gemm and collective cost (once per
  *                     shape and context) and picks the list that hides most; one chunk where chunking
- *                     would lose
+ *                     would lose, or turns out to lose in the first steps (STARLIN_TRIAL)
  *   chunking_p        the new list; the caller destroys it. Matrices keep what they need of it.
  * Collective; blocks. Errors: ERR_INVALID, ERR_MISMATCH (the same text on every rank), ERR_TIMEOUT. */
 STARLIN_API starlin_status_t starlin_chunking_plan(starlin_context_t *context,
@@ -203,8 +203,8 @@ STARLIN_API size_t starlin_chunking_count(const starlin_chunking_t *chunking);
 STARLIN_API int64_t starlin_chunking_rows(const starlin_chunking_t *chunking, size_t i);
 STARLIN_API int64_t starlin_chunking_total_rows(const starlin_chunking_t *chunking);
 
-/* Why the request was not followed (fewer chunks than asked, auto chose one chunk), or NULL. The
- * text belongs to the chunking. */
+/* Why the request was not followed (fewer chunks than asked, auto chose one chunk, or the first steps have
+ * replaced its list by one chunk), or NULL. The text belongs to the chunking. */
 STARLIN_API const char *starlin_chunking_fallback(const starlin_chunking_t *chunking);
 
 /* ------------------------------------------------------------------ matrix */
@@ -271,7 +271,7 @@ typedef struct starlin_row_linear_options {
  * x, w and y share context and dtype; y overlaps neither x nor w. The matrices must live until a wait.
  * Chunk i of y may be the input of another operator at once: that one starts when chunk i is summed.
  * Asynchronous. Collective: every rank submits the same operators in the same order; the first call with
- * a new combination of shapes compares them over the ranks (blocks for one small exchange).
+ * a new combination of shapes, and a few with a planned list, exchange a little with all ranks (block).
  * Errors: ERR_INVALID, ERR_MISMATCH, ERR_TIMEOUT, ERR_NO_MEMORY (also: a chunk on the host does not fit on
  * the device); the error of a failed context. Failures of the tasks themselves come back from the waits. */
 STARLIN_API starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t *x,

@@ -11,7 +11,8 @@ extern "C" {
 
 /* Describes the planning of a chunking in lines of text: where the measured costs come from and what they
  * are, each list that was tried (rows, predicted and measured time), what was chosen, how far the prediction
- * was off (predicted / measured - 1), and how long planning took. Times are per layer. A chunking that was
+ * was off (predicted / measured - 1), how long planning took, and what the first real steps have said about a
+ * list of more than one chunk. Times are per layer. A chunking that was
  * asked for by count or rows says so in a line. The text is the same on every rank; its form may change
  * between versions.
  *   chunking   from starlin_chunking_plan()
