@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <starpu.h>
 
+#include "figures.h"
 #include "operator.h"
 #include "ranges.h"
 
@@ -73,11 +74,6 @@ static starlin_status_t order_before(starlin__chunk_op_t *op)
     return STARLIN_SUCCESS;
 }
 
-/* Operations of a gemm that keeps the device busy for about half a millisecond (H200, bf16). A collective
- * that comes a little later than such a gemm would wait all that time; yielding costs some 40 us, since the
- * tail of one gemm no longer overlaps the head of the next. */
-static const double long_gemm_flop = 4e11;
-
 /* The chunk's collective starts before the next gemm takes all of the device, if that is a long one. */
 static starlin_status_t order_after(starlin__chunk_op_t *op)
 {
@@ -92,8 +88,9 @@ static starlin_status_t order_after(starlin__chunk_op_t *op)
     STARLIN__FORWARD(device->ops->event_record(device, event, STARLIN__STREAM_COMPUTE));
     if (next < op->sum->nchunks)
         next_flop = 2.0 * (double)op->sum->chunk_rows[next] * (double)op->gemm.n * (double)op->gemm.k;
-    return next_flop > long_gemm_flop && op->context->comm->nranks > 1 ? device->ops->give_way(device, event)
-                                                                       : STARLIN_SUCCESS;
+    return next_flop > STARLIN__LONG_GEMM_FLOP && op->context->comm->nranks > 1
+               ? device->ops->give_way(device, event)
+               : STARLIN_SUCCESS;
 }
 
 /* Marks the launch where spans are recorded: when it ran, the device tells later. */

@@ -62,13 +62,15 @@ static starlin_status_t look_at_device(starlin_context_t *context, bool whole, b
     return STARLIN_SUCCESS;
 }
 
-/* Polls, since a wait in the driver could not be given up when a peer is gone. */
-static starlin_status_t wait_for_device(starlin_context_t *context)
+/* Polls, since a wait in the driver could not be given up when a peer is gone. *whole_p: nothing is left on
+ * the device. */
+static starlin_status_t wait_for_device(starlin_context_t *context, bool *whole_p)
 {
     starlin__device_t *device = context->device;
     double deadline_us = starlin__now_us() + 1e3 * context->config.timeout_ms;
     bool whole = atomic_load(&context->inflight) == 0, finished = false;
 
+    *whole_p = whole;
     if (device == NULL)
         return STARLIN_SUCCESS;
     for (int i = 0; i < 2 && !whole; i++)
@@ -90,13 +92,15 @@ static starlin_status_t wait_for_device(starlin_context_t *context)
  * communicator is given up: its kernels leave the device, and no later wait takes the time limit again. */
 starlin_status_t starlin__context_synchronize(starlin_context_t *context)
 {
-    starlin_status_t status = wait_for_device(context);
+    bool whole;
+    starlin_status_t status = wait_for_device(context, &whole);
     starlin__notice_t notice = {
         .sequence = context->sequence, .rank = context->bootstrap->rank, .status = (int32_t)status};
 
     if (status == STARLIN_SUCCESS) {
-        context->settled = atomic_load(&context->inflight) == 0;
-        starlin__progress_settled(context->progress);
+        context->settled = whole; /* else something may have been launched behind what was waited for */
+        if (whole)
+            starlin__progress_settled(context->progress);
         return STARLIN_SUCCESS;
     }
     snprintf(notice.text, sizeof notice.text, "%s", starlin_last_error());

@@ -9,6 +9,8 @@
 static const double task_host_us = 12.0, task_device_us = 2.0;
 /* Once for a step, where it was not measured (H200). */
 static const double wait_device_us = 10.0;
+/* A gemm that yields (H200). */
+static const double yield_device_us = 40.0;
 /* Both kernels share the device's processors and memory: guesses near what two-stream loops with collectives
  * of 8 CTAs showed on an H200. */
 static const double device_gemm_slowdown = 1.02, device_comm_slowdown = 1.05;
@@ -56,6 +58,9 @@ void starlin__figures_set(const starlin_context_t *context, const starlin__gemm_
     if (context->device == NULL)
         return;
     input->wait_us = wait_device_us;
+    input->yield_us = yield_device_us;
+    if (gemm->k > 0)
+        input->yield_rows = STARLIN__LONG_GEMM_FLOP / (2.0 * (double)gemm->n * (double)gemm->k);
     input->row_quantum = gemm->m >= 2048 ? 256 : STARLIN__SMALLEST_ROWS_DEVICE;
     /* sizes that are no multiple of 512 cost a large gemm 3 to 7% (H200) */
     input->even_rows = gemm->m >= 4096 ? 512 : 0;

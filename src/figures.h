@@ -8,6 +8,11 @@
 /* Gemm tasks smaller than this are never planned. */
 enum { STARLIN__SMALLEST_ROWS_HOST = 16, STARLIN__SMALLEST_ROWS_DEVICE = 128 };
 
+/* Operations of a gemm that keeps a device busy for about half a millisecond (H200, bf16). A collective that
+ * comes a little later than such a gemm would wait all that time, so the gemm yields; that costs some 40 us,
+ * since the tail of one gemm no longer overlaps the head of the next. */
+#define STARLIN__LONG_GEMM_FLOP 4e11
+
 /* Everything but the curves. */
 void starlin__figures_set(const starlin_context_t *context, const starlin__gemm_t *gemm,
                           starlin__plan_input_t *input);

@@ -29,13 +29,13 @@ struct starlin_matrix {
     size_t nchunks;
     int64_t *chunk_rows;
     starpu_data_handle_t *handles;
-    starlin__chunk_events_t *events; /* NULL on the host */
-    void *registration;              /* the communicator's, or NULL */
-    starlin_matrix_t *partial;       /* made on demand: where the ranks' partial sums travel, if not here */
-    unsigned inflight;               /* chunk operations that use it and have not ended; context's lock */
+    starlin__chunk_events_t *events;   /* NULL on the host */
+    void *registration;                /* the communicator's, or NULL */
+    starlin_matrix_t *partial;         /* made on demand: where the ranks' partial sums travel, if not here */
+    unsigned inflight;                 /* chunk operations that use it and have not ended; context's lock */
     uint64_t agreed_key, prepared_key; /* as an output: of the last operator whose shape was known; 0: none */
-    uint64_t last_sequence;          /* of the last operator that uses it */
-    starlin__trial_t *trial;         /* its chunking's; a reference, or NULL */
+    uint64_t last_sequence;            /* of the last operator that uses it */
+    starlin__trial_t *trial;           /* its chunking's; a reference, or NULL */
 };
 
 struct starlin_chunking {

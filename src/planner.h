@@ -39,6 +39,8 @@ typedef struct starlin__plan_input {
     unsigned ctas;    /* thread blocks of the collectives; 0: the communicator's own number */
     double prompt_rows; /* gemms of at most this many rows leave a collective room beside them: it starts at
                            once and does not slow them down */
+    double yield_rows;  /* gemms of more rows let the collective of the chunk before start first; 0: none */
+    double yield_us;    /* what that costs */
     int64_t even_rows;  /* gemms of more rows that are no multiple of this are slower; 0: they are not */
     double uneven_slowdown; /* by this factor, >= 1 */
     double min_gain;        /* relative: below this predicted gain one chunk is chosen, such as 0.01 */
@@ -84,6 +86,10 @@ double starlin__plan_best_ctas(const starlin__costs_t *costs, const int64_t *row
 /* Up to `count` different chunked lists, the ones predicted to be fastest first, among them at most one per
  * class of lengths. Returns how many. predicted_us and rows are filled in. */
 size_t starlin__plan_rank(const starlin__plan_input_t *input, size_t count, starlin__plan_t *plans);
+
+/* Is it left to chance when collectives of this list start? A gemm that neither leaves room nor yields may
+ * keep one out until its end. */
+bool starlin__plan_is_chancy(const starlin__plan_input_t *input, const int64_t *rows, size_t nchunks);
 
 /* Cuts m rows into at most `count` chunks of nearly equal size, larger ones first. Returns the number of
  * chunks. */

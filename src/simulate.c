@@ -29,7 +29,7 @@ typedef struct pipeline {
     double now, gemm_left, comm_left; /* left: microseconds of work at full speed */
     double comm_start;                /* when the waiting collective starts */
     double gemm_slow, comm_slow;      /* while both run */
-    bool is_prompt;                   /* the gemm leaves room for a collective */
+    bool is_prompt, yields;           /* the gemm leaves room for a collective, or lets it go first */
     size_t gemm, comm;                /* chunk of each stage */
     bool comm_waits, comm_runs;
 } pipeline_t;
@@ -73,6 +73,20 @@ static event_t pipeline_advance(pipeline_t *pipe, bool gemm_runs)
     return event;
 }
 
+static bool yields(const starlin__plan_input_t *input, int64_t rows)
+{
+    return input->yield_rows > 0 && (double)rows > input->yield_rows;
+}
+
+bool starlin__plan_is_chancy(const starlin__plan_input_t *input, const int64_t *rows, size_t nchunks)
+{
+    for (size_t i = 1; i < nchunks; i++) {
+        if (input->comm_delay_us > 0 && (double)rows[i] > input->prompt_rows && !yields(input, rows[i]))
+            return true;
+    }
+    return false;
+}
+
 /* The costs of a chunk as large as the one before are known already. */
 typedef struct cost {
     int64_t rows;
@@ -93,8 +107,9 @@ double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t 
             int64_t size = rows[pipe.gemm % nchunks];
             if (gemm.rows != size)
                 gemm = (cost_t){size, starlin__simulate_gemm_us(input, size)};
-            pipe.gemm_left = gemm.us + task_us;
             pipe.is_prompt = (double)size <= input->prompt_rows;
+            pipe.yields = pipe.gemm > 0 && yields(input, size);
+            pipe.gemm_left = gemm.us + task_us + (pipe.yields ? sane_us(input->yield_us) : 0);
             load_gemm = false;
         }
         if (!pipe.comm_runs && !pipe.comm_waits && pipe.comm < pipe.gemm) {
@@ -103,7 +118,7 @@ double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t 
                 comm = (cost_t){size, starlin__simulate_comm_us(input, size)};
             pipe.comm_left = comm.us;
             pipe.comm_waits = true;
-            pipe.comm_start = pipe.now + (gemm_runs && !pipe.is_prompt ? delay_us : 0);
+            pipe.comm_start = pipe.now + (gemm_runs && !pipe.is_prompt && !pipe.yields ? delay_us : 0);
         }
         switch (pipeline_advance(&pipe, gemm_runs)) {
         case GEMM_ENDS:

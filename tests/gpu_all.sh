@@ -49,7 +49,7 @@ with() {
     )
 }
 
-for test in device gemm paced nccl caller_cuda steady memory streams handles; do
+for test in device gemm paced nccl caller_cuda steady memory streams handles timeline; do
     run "gpu_$test" alone "$bin/test_gpu_$test"
 done
 run gpu_policies long "$bin/test_gpu_policies"

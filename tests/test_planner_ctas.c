@@ -44,6 +44,24 @@ static void check_room(void)
     CHECK(is_near(starlin__plan_simulate(&input, rows, 2), 257.0));
 }
 
+/* A gemm that yields has the collective before it start first, and starts later itself. */
+static void check_yields(void)
+{
+    const int64_t rows[] = {100, 100}, small[] = {100, 60};
+    starlin__plan_input_t input = line_input(200, 100.0, 0);
+
+    CHECK(starlin__plan_is_chancy(&input, rows, 2));
+    input.yield_rows = 99.0;
+    input.yield_us = 10.0;
+    CHECK(is_near(starlin__plan_simulate(&input, rows, 2), 260.0));
+    CHECK(!starlin__plan_is_chancy(&input, rows, 2));
+    CHECK(starlin__plan_is_chancy(&input, small, 2));
+    input.prompt_rows = 60.0;
+    CHECK(!starlin__plan_is_chancy(&input, small, 2));
+    input.yield_rows = 100.0; /* of more rows than this */
+    CHECK(starlin__plan_is_chancy(&input, rows, 2));
+}
+
 /* 3 x 50 + 50 rows with multiples of 40 preferred; one chunk of any size is what it is. */
 static void check_uneven(void)
 {
@@ -205,6 +223,7 @@ static void check_lists(void)
 int main(void)
 {
     check_room();
+    check_yields();
     check_uneven();
     check_inputs();
     check_choice();
