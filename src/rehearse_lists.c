@@ -126,8 +126,10 @@ static void add_waited_lists(race_t *race, const starlin__plan_t *plan)
     int64_t rows = prompt_rows(race);
     unsigned ctas = few_ctas(race, rows);
     starlin__plan_t fine = equal_list(race, rows, ctas), middle = equal_list(race, 2 * rows, 0);
-    const starlin__plan_t large[] = {with_tail(race, middle, 2), fine,   with_tail(race, fine, 1),     *plan,
-                                     equal_list(race, rows, 0),  middle, second_best(race, plan->ctas)},
+    const starlin__plan_t large[] = {with_tail(race, middle, 2),    fine,
+                                     with_tail(race, fine, 1),      *plan,
+                                     equal_list(race, rows, 0),     middle,
+                                     equal_list(race, 4 * rows, 0), second_best(race, plan->ctas)},
                           small[] = {equal_list(race, rows, 0),
                                      shrinking_list(race),
                                      fine,

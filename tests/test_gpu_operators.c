@@ -31,11 +31,13 @@ static void submit(starlin_context_t *context, const operand_t *x, const operand
                    starlin_reduction_t reduction, bool whole)
 {
     starlin__row_linear_t one = {.x = x->matrix, .w = w->matrix, .y = y->matrix, .reduction = reduction};
-    bool joins = starlin__row_linear_joins(&one);
+    int joins = starlin__row_linear_joins(&one), all = 0;
 
     if (context->comm->space == context->compute->ops->space && x->memory != HOST && y->memory != HOST)
         CHECK(joins);
-    one.whole = whole && joins;
+    /* an empty slice joins wherever it lies, others need not: all ranks or none, as a trial sees to it */
+    MPI_Allreduce(&joins, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    one.whole = whole && all;
     CHECK_STATUS(starlin__row_linear_submit(context, &one), STARLIN_SUCCESS);
 }
 

@@ -202,6 +202,7 @@ static void check_lists(void)
 
     CHECK(has_list(plans, count, 4, 16, 512));
     CHECK(has_list(plans, count, 0, 16, 512));
+    CHECK(has_list(plans, count, 0, 4, 2048));
     costs = device_costs(8192, 3);
     count = make_lists(&costs, true, MOST, plans);
     CHECK(has_list(plans, count, 0, 4, 2048) && has_list(plans, count, 4, 8, 1024) &&
