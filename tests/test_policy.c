@@ -247,28 +247,100 @@ static void test_busy_worker(bool settle)
     }
 }
 
-/* A context of its own with the same policy, which loses a worker and gets it back while it works. */
+/* ------------------------------------------------------------------ contexts */
+
+static atomic_int nheld, outsider; /* outsider: the worker that has left the context */
+
+static void hold(void *buffers[], void *arg)
+{
+    atomic_fetch_add(&nheld, 1);
+    wait_at_gate(buffers, arg);
+    atomic_fetch_sub(&nheld, 1);
+}
+
+static void check_member(void *buffers[], void *arg)
+{
+    (void)buffers;
+    (void)arg;
+    if (starpu_worker_get_id() == atomic_load(&outsider))
+        atomic_fetch_add(&misplaced_tasks, 1);
+    atomic_fetch_add(&bodies_run, 1);
+}
+
+static struct starpu_codelet hold_codelet = {.cpu_funcs = {hold}, .name = "hold"};
+static struct starpu_codelet member_codelet = {.cpu_funcs = {check_member}, .name = "member"};
+
+static void wait_until_held(int nworkers)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    while (atomic_load(&nheld) != nworkers)
+        nanosleep(&pause, NULL);
+}
+
+/* Returns when every worker is inside a task that lasts until the gate opens. StarPU (1.3.10, 1.4.10) changes
+ * a worker's list of contexts without the lock under which the worker reads it when it starts or ends a task,
+ * and then crashes now and then: workers may join and leave contexts at such a point only. */
+static void hold_workers(unsigned nworkers)
+{
+    gate = false;
+    for (unsigned worker = 0; worker < nworkers; worker++) {
+        struct starpu_task *task = starpu_task_create();
+        task->cl = &hold_codelet;
+        task->execute_on_a_specific_worker = 1;
+        task->workerid = worker;
+        CHECK_EQ_INT(starpu_task_submit(task), 0);
+    }
+    wait_until_held((int)nworkers);
+}
+
+static void release_workers(void)
+{
+    gate = true;
+    wait_until_held(0);
+}
+
+/* Two tasks to the context for each one elsewhere. */
+static int submit_some(unsigned context)
+{
+    int ntasks = NTASKS / 16, submitted = 0;
+    for (int i = 0; i < ntasks; i++) {
+        struct starpu_task *task = starpu_task_create();
+        task->cl = i % 3 ? &member_codelet : &worker_codelet;
+        task->cl_arg = (void *)UINTPTR_MAX;
+        task->priority = (int)random_below(5);
+        submitted += (i % 3 ? starpu_task_submit_to_ctx(task, context) : starpu_task_submit(task)) == 0;
+    }
+    return submitted;
+}
+
+/* A context of its own with the same policy, which loses a worker and gets it back while tasks wait in it. */
 static void test_contexts(unsigned nworkers)
 {
-    int workers[4] = {0, 1, 2, 3}, last = (int)nworkers - 1;
+    int workers[4] = {0, 1, 2, 3}, last = (int)nworkers - 1, submitted = 0;
     unsigned context = starpu_sched_ctx_create(workers, (int)nworkers, "second",
                                                STARPU_SCHED_CTX_POLICY_STRUCT, &starlin__policy, 0);
     bodies_run = misplaced_tasks = 0;
-    for (int i = 0; i < NTASKS; i++) {
-        struct starpu_task *task = starpu_task_create();
-        task->cl = &worker_codelet;
-        task->cl_arg = (void *)UINTPTR_MAX;
-        task->priority = (int)random_below(5);
-        CHECK_EQ_INT(i % 3 ? starpu_task_submit_to_ctx(task, context) : starpu_task_submit(task), 0);
-        if (i % 1000 == 500)
+    outsider = -1;
+    for (int i = 0; i < 8; i++) {
+        bool leaves = i % 2 == 0;
+        submitted += submit_some(context);
+        hold_workers(nworkers);
+        submitted += submit_some(context);
+        if (leaves) {
             starpu_sched_ctx_remove_workers(&last, 1, context);
-        else if (i % 1000 == 999)
+            outsider = last;
+        } else {
+            outsider = -1;
             starpu_sched_ctx_add_workers(&last, 1, context);
+        }
+        release_workers();
     }
     starpu_task_wait_for_all_in_ctx(context);
-    starpu_sched_ctx_delete(context);
     starpu_task_wait_for_all();
-    CHECK_EQ_INT(bodies_run, NTASKS);
+    starpu_sched_ctx_delete(context);
+    CHECK_EQ_INT(submitted, NTASKS);
+    CHECK_EQ_INT(bodies_run, submitted);
+    CHECK_EQ_INT(misplaced_tasks, 0);
 }
 
 int main(void)
