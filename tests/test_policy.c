@@ -10,6 +10,7 @@
 #include <starpu_scheduler.h>
 
 #include "check.h"
+#include "step.h"
 #include "policy/policy.h"
 
 #define NTASKS   4000
@@ -360,19 +361,29 @@ int main(void)
     setenv("STARPU_SILENT", "1", 1);
     setenv("STARPU_WORKERS_NOBIND", "1", 1);
     unsetenv("STARPU_SCHED");
+    step_limit(110);
     for (int ncpus = 1; ncpus <= 4; ncpus *= 2) {
+        step_begin("start", ncpus);
         if (!start(ncpus))
             return CHECK_RESULT();
         CHECK_EQ_INT(starpu_worker_get_count(), ncpus);
+        step_begin("dependencies", ncpus);
         test_dependencies();
-        if (ncpus == 1)
+        if (ncpus == 1) {
+            step_begin("order", ncpus);
             test_order();
+        }
+        step_begin("restrictions", ncpus);
         test_restrictions((unsigned)ncpus);
         if (ncpus > 1) {
+            step_begin("busy worker, settled", ncpus);
             test_busy_worker(true);
+            step_begin("busy worker, at once", ncpus);
             test_busy_worker(false);
+            step_begin("contexts", ncpus);
             test_contexts((unsigned)ncpus);
         }
+        step_begin("shutdown", ncpus);
         starpu_shutdown();
     }
     return CHECK_RESULT();
