@@ -8,6 +8,7 @@
 #include "check.h"
 #include "context.h"
 #include "linear.h"
+#include "step.h"
 #include "world.h"
 
 enum { NOPERATORS = 4, TIMEOUT_MS = 20000 };
@@ -106,12 +107,14 @@ int main(int argc, char **argv)
     setenv("STARPU_SILENT", "1", 0);
     setenv("STARPU_NCPU", "2", 0);
     world_begin(&argc, &argv);
+    step_limit(world_nranks > 2 ? 290 : 110);
     for (int round = 0; round < nrounds; round++) {
         unsigned all = (1u << world_nranks) - 1, some[3] = {all & 1, 1u << (world_nranks - 1), all};
         fault_t fault = {.sequence = (uint64_t)(round % NOPERATORS) + 1,
                          .chunk = (unsigned)((size_t)(round / NOPERATORS) % nchunks),
                          .ranks = some[round % 3],
                          .seed = (uint64_t)round};
+        step_begin("round", round);
         run(&fault);
         if (round % 5 == 0)
             run_sound();

@@ -6,9 +6,11 @@
 #include <time.h>
 
 #include <starpu.h>
+#include <starpu_expert.h>
 #include <starpu_scheduler.h>
 
 #include "check.h"
+#include "step.h"
 #include "policy/policy.h"
 
 #define NTASKS   4000
@@ -227,12 +229,22 @@ static void open_gate(void *buffers[], void *arg)
 
 static struct starpu_codelet opener_codelet = {.cpu_funcs = {open_gate}, .name = "opener"};
 
+static unsigned sleep_when_idle(void *arg)
+{
+    const struct timespec pause = {.tv_nsec = 20000};
+    (void)arg;
+    nanosleep(&pause, NULL);
+    return 1;
+}
+
 /* Worker 0 is idle as far as the policy knows, yet blocked by a task pinned to it, which only another task
  * can free: a policy that counts on worker 0 hangs. `settle`: the pinned task has begun before the other
- * comes. */
+ * comes. Every round is a chain of threads that wait for each other; were the idle ones to keep their cores
+ * for as long as the system lets them, a loaded machine would need minutes. */
 static void test_busy_worker(bool settle)
 {
     const struct timespec pause = {.tv_nsec = 300000};
+    int hook = starpu_idle_hook_register(sleep_when_idle, NULL);
     for (int i = 0; i < 200; i++) {
         gate = false;
         nanosleep(&pause, NULL); /* all are idle */
@@ -245,30 +257,103 @@ static void test_busy_worker(bool settle)
         submit(&opener_codelet, NULL, 0);
         starpu_task_wait_for_all();
     }
+    starpu_idle_hook_deregister(hook);
 }
 
-/* A context of its own with the same policy, which loses a worker and gets it back while it works. */
+/* ------------------------------------------------------------------ contexts */
+
+static atomic_int nheld, outsider; /* outsider: the worker that has left the context */
+
+static void hold(void *buffers[], void *arg)
+{
+    atomic_fetch_add(&nheld, 1);
+    wait_at_gate(buffers, arg);
+    atomic_fetch_sub(&nheld, 1);
+}
+
+static void check_member(void *buffers[], void *arg)
+{
+    (void)buffers;
+    (void)arg;
+    if (starpu_worker_get_id() == atomic_load(&outsider))
+        atomic_fetch_add(&misplaced_tasks, 1);
+    atomic_fetch_add(&bodies_run, 1);
+}
+
+static struct starpu_codelet hold_codelet = {.cpu_funcs = {hold}, .name = "hold"};
+static struct starpu_codelet member_codelet = {.cpu_funcs = {check_member}, .name = "member"};
+
+static void wait_until_held(int nworkers)
+{
+    const struct timespec pause = {.tv_nsec = 100000};
+    while (atomic_load(&nheld) != nworkers)
+        nanosleep(&pause, NULL);
+}
+
+/* Returns when every worker is inside a task that lasts until the gate opens. StarPU (1.3.10, 1.4.10) changes
+ * a worker's list of contexts without the lock under which the worker reads it when it starts or ends a task,
+ * and then crashes now and then: workers may join and leave contexts at such a point only. */
+static void hold_workers(unsigned nworkers)
+{
+    gate = false;
+    for (unsigned worker = 0; worker < nworkers; worker++) {
+        struct starpu_task *task = starpu_task_create();
+        task->cl = &hold_codelet;
+        task->execute_on_a_specific_worker = 1;
+        task->workerid = worker;
+        CHECK_EQ_INT(starpu_task_submit(task), 0);
+    }
+    wait_until_held((int)nworkers);
+}
+
+static void release_workers(void)
+{
+    gate = true;
+    wait_until_held(0);
+}
+
+/* Two tasks to the context for each one elsewhere. */
+static int submit_some(unsigned context)
+{
+    int ntasks = NTASKS / 16, submitted = 0;
+    for (int i = 0; i < ntasks; i++) {
+        struct starpu_task *task = starpu_task_create();
+        task->cl = i % 3 ? &member_codelet : &worker_codelet;
+        task->cl_arg = (void *)UINTPTR_MAX;
+        task->priority = (int)random_below(5);
+        submitted += (i % 3 ? starpu_task_submit_to_ctx(task, context) : starpu_task_submit(task)) == 0;
+    }
+    return submitted;
+}
+
+/* A context of its own with the same policy, which loses a worker and gets it back while tasks wait in it. */
 static void test_contexts(unsigned nworkers)
 {
-    int workers[4] = {0, 1, 2, 3}, last = (int)nworkers - 1;
+    int workers[4] = {0, 1, 2, 3}, last = (int)nworkers - 1, submitted = 0;
     unsigned context = starpu_sched_ctx_create(workers, (int)nworkers, "second",
                                                STARPU_SCHED_CTX_POLICY_STRUCT, &starlin__policy, 0);
     bodies_run = misplaced_tasks = 0;
-    for (int i = 0; i < NTASKS; i++) {
-        struct starpu_task *task = starpu_task_create();
-        task->cl = &worker_codelet;
-        task->cl_arg = (void *)UINTPTR_MAX;
-        task->priority = (int)random_below(5);
-        CHECK_EQ_INT(i % 3 ? starpu_task_submit_to_ctx(task, context) : starpu_task_submit(task), 0);
-        if (i % 1000 == 500)
+    outsider = -1;
+    for (int i = 0; i < 8; i++) {
+        bool leaves = i % 2 == 0;
+        submitted += submit_some(context);
+        hold_workers(nworkers);
+        submitted += submit_some(context);
+        if (leaves) {
             starpu_sched_ctx_remove_workers(&last, 1, context);
-        else if (i % 1000 == 999)
+            outsider = last;
+        } else {
+            outsider = -1;
             starpu_sched_ctx_add_workers(&last, 1, context);
+        }
+        release_workers();
     }
     starpu_task_wait_for_all_in_ctx(context);
-    starpu_sched_ctx_delete(context);
     starpu_task_wait_for_all();
-    CHECK_EQ_INT(bodies_run, NTASKS);
+    starpu_sched_ctx_delete(context);
+    CHECK_EQ_INT(submitted, NTASKS);
+    CHECK_EQ_INT(bodies_run, submitted);
+    CHECK_EQ_INT(misplaced_tasks, 0);
 }
 
 int main(void)
@@ -276,19 +361,29 @@ int main(void)
     setenv("STARPU_SILENT", "1", 1);
     setenv("STARPU_WORKERS_NOBIND", "1", 1);
     unsetenv("STARPU_SCHED");
+    step_limit(110);
     for (int ncpus = 1; ncpus <= 4; ncpus *= 2) {
+        step_begin("start", ncpus);
         if (!start(ncpus))
             return CHECK_RESULT();
         CHECK_EQ_INT(starpu_worker_get_count(), ncpus);
+        step_begin("dependencies", ncpus);
         test_dependencies();
-        if (ncpus == 1)
+        if (ncpus == 1) {
+            step_begin("order", ncpus);
             test_order();
+        }
+        step_begin("restrictions", ncpus);
         test_restrictions((unsigned)ncpus);
         if (ncpus > 1) {
+            step_begin("busy worker, settled", ncpus);
             test_busy_worker(true);
+            step_begin("busy worker, at once", ncpus);
             test_busy_worker(false);
+            step_begin("contexts", ncpus);
             test_contexts((unsigned)ncpus);
         }
+        step_begin("shutdown", ncpus);
         starpu_shutdown();
     }
     return CHECK_RESULT();
