@@ -8,7 +8,7 @@
 #include "check.h"
 #include "context.h"
 #include "linear.h"
-#include "step.h"
+#include "watchdog.h"
 #include "world.h"
 
 enum { NOPERATORS = 4, TIMEOUT_MS = 20000 };

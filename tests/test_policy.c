@@ -10,7 +10,7 @@
 #include <starpu_scheduler.h>
 
 #include "check.h"
-#include "step.h"
+#include "watchdog.h"
 #include "policy/policy.h"
 
 #define NTASKS   4000

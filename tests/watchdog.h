@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A test that does not come to its end says in which step it was. */
-#ifndef STARLIN_TESTS_STEP_H
-#define STARLIN_TESTS_STEP_H
+#ifndef STARLIN_TESTS_WATCHDOG_H
+#define STARLIN_TESTS_WATCHDOG_H
 
 #include <signal.h>
 #include <stdio.h>
