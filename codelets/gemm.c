@@ -29,6 +29,26 @@ static starlin__gemm_t bind_buffers(const starlin__chunk_op_t *op, void *buffers
     return gemm;
 }
 
+/* Of so many rows each. */
+static starlin_status_t run_pieces(starlin__compute_t *compute, int64_t piece_rows,
+                                   const starlin__gemm_t *whole)
+{
+    size_t x_nbytes = (size_t)whole->ldx * starlin_dtype_nbytes(whole->dtype);
+    size_t y_nbytes = (size_t)whole->ldy * starlin_dtype_nbytes(whole->out_dtype);
+    unsigned worker = (unsigned)starpu_worker_get_id();
+
+    for (int64_t first = 0; first < whole->m; first += piece_rows) {
+        starlin__gemm_t gemm = *whole;
+        gemm.m = whole->m - first < piece_rows ? whole->m - first : piece_rows;
+        if (first > 0 && whole->k > 0)
+            gemm.x = (const char *)whole->x + (size_t)first * x_nbytes;
+        if (first > 0)
+            gemm.y = (char *)whole->y + (size_t)first * y_nbytes;
+        STARLIN__FORWARD(compute->ops->gemm(compute, worker, &gemm));
+    }
+    return STARLIN_SUCCESS;
+}
+
 static starlin_status_t run(starlin__chunk_op_t *op, const starlin__gemm_t *gemm)
 {
     starlin_context_t *context = op->context;
@@ -36,7 +56,7 @@ static starlin_status_t run(starlin__chunk_op_t *op, const starlin__gemm_t *gemm
     if (starlin__gemm_hook != NULL &&
         !starlin__gemm_hook(starlin__gemm_hook_arg, context->bootstrap->rank, op->sequence, op->chunk))
         return starlin__error(STARLIN_ERR_COMPUTE, "gemm of chunk %u failed (injected)", op->chunk);
-    return context->compute->ops->gemm(context->compute, (unsigned)starpu_worker_get_id(), gemm);
+    return run_pieces(context->compute, starlin__chunk_op_piece_rows(op), gemm);
 }
 
 static void gemm_cpu(void *buffers[], void *arg)
@@ -80,17 +100,20 @@ static starlin_status_t order_after(starlin__chunk_op_t *op)
     starlin__device_t *device = op->context->device;
     starlin__event_t *event;
     size_t next = starlin__chunk_op_last(op) + 1u;
-    double next_flop = 0.0;
+    int64_t next_rows = 0;
 
     if (op->sum->events == NULL)
         return STARLIN_SUCCESS;
     event = op->sum->events[op->chunk].compute; /* the first chunk's; nothing waits for the others' alone */
     STARLIN__FORWARD(device->ops->event_record(device, event, STARLIN__STREAM_COMPUTE));
     if (next < op->sum->nchunks)
-        next_flop = 2.0 * (double)op->sum->chunk_rows[next] * (double)op->gemm.n * (double)op->gemm.k;
-    return next_flop > STARLIN__LONG_GEMM_FLOP && op->context->comm->nranks > 1
-               ? device->ops->give_way(device, event)
-               : STARLIN_SUCCESS;
+        next_rows = op->sum->chunk_rows[next];
+    if (op->y->piece_rows > 0 && op->y->piece_rows < next_rows)
+        next_rows = op->y->piece_rows;
+    if (2.0 * (double)next_rows * (double)op->gemm.n * (double)op->gemm.k <= STARLIN__LONG_GEMM_FLOP ||
+        op->context->comm->nranks == 1)
+        return STARLIN_SUCCESS;
+    return device->ops->give_way(device, event);
 }
 
 /* Marks the launch where spans are recorded: when it ran, the device tells later. */

@@ -308,6 +308,23 @@ static void use_entry(const starlin__tune_entry_t *entry, starlin__costs_t *cost
     costs->ninputs = entry->ncomms;
 }
 
+/* Gemms finer than the collectives: where a collective has a high latency, larger chunks in pieces that leave
+ * it room may be better than small chunks. */
+static void add_pieces(starlin__costs_t *costs)
+{
+    size_t count = costs->ninputs;
+
+    for (size_t i = 0; i < count; i++) {
+        const starlin__plan_input_t *input = &costs->inputs[i];
+        int64_t step = input->even_rows > 0 ? input->even_rows : input->row_quantum;
+        int64_t rows = (int64_t)input->prompt_rows / step * step;
+        if (rows == 0 || 2 * rows > input->m)
+            continue;
+        costs->inputs[costs->ninputs] = *input;
+        costs->inputs[costs->ninputs++].piece_rows = rows;
+    }
+}
+
 starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__scratch_t *scratch,
                                     starlin__costs_t *costs_p)
 {
@@ -322,6 +339,7 @@ starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__s
         STARLIN__FORWARD(measure(context, scratch, false, costs_p));
     for (size_t i = 0; i < costs_p->ninputs; i++)
         starlin__figures_room(context, &scratch->gemm, costs_p->tuned, &costs_p->inputs[i]);
+    add_pieces(costs_p);
     return STARLIN_SUCCESS;
 }
 

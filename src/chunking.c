@@ -257,6 +257,7 @@ static starlin_status_t automatic(starlin_context_t *context, const starlin_line
     }
     chunking->planning = planning;
     chunking->ctas = plan->ctas;
+    chunking->piece_rows = plan->piece_rows;
     status = put_on_trial(context, chunking);
     if (status == STARLIN_SUCCESS)
         *chunking_p = chunking;

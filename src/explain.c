@@ -40,10 +40,12 @@ static void put_rows(writer_t *writer, const int64_t *rows, size_t nchunks)
     }
 }
 
-static void put_ctas(writer_t *writer, unsigned ctas)
+static void put_manner(writer_t *writer, unsigned ctas, int64_t piece_rows)
 {
     if (ctas > 0)
         put(writer, " with %u CTAs", ctas);
+    if (piece_rows > 0)
+        put(writer, ", gemms of %lld rows", (long long)piece_rows);
 }
 
 /* First, middle and last point. */
@@ -70,7 +72,7 @@ static void put_lists(writer_t *writer, const starlin__planning_t *planning)
         const starlin__rehearsed_t *list = &planning->lists[i];
         put(writer, "tried ");
         put_rows(writer, list->rows, list->nchunks);
-        put_ctas(writer, list->ctas);
+        put_manner(writer, list->ctas, list->piece_rows);
         put(writer, ": simulated %.1f us, measured %.1f us (%+.1f%%)\n", list->simulated_us,
             list->measured_us, error_pct(list->simulated_us, list->measured_us));
     }
@@ -88,13 +90,15 @@ static void put_trial(writer_t *writer, const starlin__trial_t *trial)
 static void put_planning(writer_t *writer, const starlin__planning_t *planning)
 {
     const starlin__plan_t *plan = &planning->plan;
-    const starlin__plan_input_t *input = starlin__costs_input(&planning->costs, plan->ctas);
+    const starlin__plan_input_t *input = starlin__costs_input(&planning->costs, plan->ctas, plan->piece_rows);
 
     put(writer, "costs: %s\n", planning->costs.tuned ? "from the tune file" : "measured now");
     put_curve(writer, "gemm", "rows", 1.0, &input->gemm);
     put_curve(writer, "collective", "MB", 1e-6, &input->comm);
     for (size_t i = 1; i < planning->costs.ninputs; i++) {
         const starlin__plan_input_t *choice = &planning->costs.inputs[i];
+        if (choice->piece_rows != 0)
+            continue;
         put(writer, "with %u CTAs, ", choice->ctas);
         put_curve(writer, "collective", "MB", 1e-6, &choice->comm);
     }
@@ -111,7 +115,7 @@ static void put_planning(writer_t *writer, const starlin__planning_t *planning)
     put_lists(writer, planning);
     put(writer, "chosen ");
     put_rows(writer, plan->rows, plan->nchunks);
-    put_ctas(writer, plan->ctas);
+    put_manner(writer, plan->ctas, plan->piece_rows);
     put(writer, ": predicted %.1f us", plan->predicted_us);
     if (planning->measured_us > 0.0)
         put(writer, " as tried (simulated %.1f us, %+.1f%%)", planning->simulated_us,

@@ -101,6 +101,7 @@ static starlin_status_t matrix_new(starlin_context_t *context, const starlin_chu
     matrix->dtype = layout->dtype;
     matrix->nchunks = chunking != NULL ? chunking->nchunks : 1;
     matrix->ctas = chunking != NULL ? chunking->ctas : 0;
+    matrix->piece_rows = chunking != NULL ? chunking->piece_rows : 0;
     matrix->chunk_rows = starlin__alloc(matrix->nchunks * sizeof *matrix->chunk_rows);
     matrix->handles = starlin__alloc(matrix->nchunks * sizeof(starpu_data_handle_t));
     if (matrix->chunk_rows == NULL || matrix->handles == NULL) {

@@ -22,10 +22,11 @@ struct starlin_matrix {
     bool owns_data;
     bool comm_memory; /* data came from the communicator, which can register it */
     bool owns_handles;
-    bool is_partial; /* another matrix's `partial` */
-    bool is_read;    /* an operator's input, of which no event tells when it has been read */
-    bool exposed;    /* the application has the handles: tasks must end when their work is really over */
-    unsigned ctas;   /* of collectives that sum it; 0: the communicator's own number */
+    bool is_partial;    /* another matrix's `partial` */
+    bool is_read;       /* an operator's input, of which no event tells when it has been read */
+    bool exposed;       /* the application has the handles: tasks must end when their work is really over */
+    unsigned ctas;      /* of collectives that sum it; 0: the communicator's own number */
+    int64_t piece_rows; /* of gemms that compute its chunks; 0: each in one */
     size_t nchunks;
     int64_t *chunk_rows;
     starpu_data_handle_t *handles;
@@ -39,7 +40,8 @@ struct starlin_matrix {
 };
 
 struct starlin_chunking {
-    unsigned ctas; /* thread blocks of each collective; 0: the communicator's own number */
+    unsigned ctas;      /* thread blocks of each collective; 0: the communicator's own number */
+    int64_t piece_rows; /* of the gemms; 0: each chunk's in one */
     size_t nchunks;
     char *fallback;                     /* NULL: the request was followed */
     struct starlin__planning *planning; /* NULL: the list was asked for */

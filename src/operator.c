@@ -88,6 +88,12 @@ void starlin__chunk_op_free_all(starlin_context_t *context)
     }
 }
 
+int64_t starlin__chunk_op_piece_rows(const starlin__chunk_op_t *op)
+{
+    bool has_pieces = op->y->piece_rows > 0 && op->y->piece_rows < op->gemm.m;
+    return has_pieces && op->nchunks == 1 ? op->y->piece_rows : op->gemm.m;
+}
+
 void starlin__chunk_op_ended(void *arg)
 {
     starlin__chunk_op_t *op = arg;

@@ -49,6 +49,9 @@ typedef struct starlin__chunk_op {
     atomic_uint pending;                         /* tasks that have not ended */
 } starlin__chunk_op_t;
 
+/* Rows of the gemms that the record's is launched as: the list's pieces, where it covers one chunk. */
+int64_t starlin__chunk_op_piece_rows(const starlin__chunk_op_t *op);
+
 /* Insert functions, one per codelet, in codelets/. Each submits one task; a task that StarPU refuses is a
  * failure of the operator. */
 void starlin__gemm_insert(starlin__chunk_op_t *op);

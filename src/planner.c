@@ -221,7 +221,8 @@ void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *p
 {
     assert(input->m >= 1 && input->row_quantum >= 1);
     search_t search = {.input = input, .nquanta = (input->m - 1) / input->row_quantum + 1};
-    *plan_p = (starlin__plan_t){.ctas = input->ctas, .nchunks = 1, .rows = {input->m}};
+    *plan_p = (starlin__plan_t){
+        .ctas = input->ctas, .piece_rows = input->piece_rows, .nchunks = 1, .rows = {input->m}};
     plan_p->gemm_us = starlin__simulate_gemm_us(input, input->m);
     plan_p->comm_us = starlin__simulate_comm_us(input, input->m);
     plan_p->serial_us = starlin__plan_simulate(input, plan_p->rows, 1);
@@ -260,6 +261,7 @@ size_t starlin__plan_rank(const starlin__plan_input_t *input, size_t count, star
         const list_t *list = &search.best[fastest];
         taken[fastest] = true;
         plans[n] = (starlin__plan_t){.ctas = input->ctas,
+                                     .piece_rows = input->piece_rows,
                                      .nchunks = list->nchunks,
                                      .predicted_us = list->us / nlayers,
                                      .gemm_us = gemm,

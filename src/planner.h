@@ -37,6 +37,7 @@ typedef struct starlin__plan_input {
     unsigned nlayers; /* such layers one after the other, chunk i of each behind chunk i of the one before; 0
                          means 1 */
     unsigned ctas;    /* thread blocks of the collectives; 0: the communicator's own number */
+    int64_t piece_rows; /* a chunk's gemm is launched in pieces of so many rows; 0: in one */
     double prompt_rows; /* gemms of at most this many rows leave a collective room beside them: it starts at
                            once and does not slow them down */
     double yield_rows;  /* gemms of more rows let the collective of the chunk before start first; 0: none */
@@ -47,15 +48,17 @@ typedef struct starlin__plan_input {
 } starlin__plan_input_t;
 
 /* What one layer costs with each number of thread blocks; the communicator's own number comes first. */
-#define STARLIN__MOST_CTAS 8
+#define STARLIN__MOST_CTAS   8
+#define STARLIN__MOST_INPUTS (2 * STARLIN__MOST_CTAS)
 typedef struct starlin__costs {
     bool tuned; /* from the tune file, else measured now */
     size_t ninputs;
-    starlin__plan_input_t inputs[STARLIN__MOST_CTAS]; /* differ in ctas and the costs of collectives */
+    starlin__plan_input_t inputs[STARLIN__MOST_INPUTS]; /* differ in ctas, costs of collectives, pieces */
 } starlin__costs_t;
 
 typedef struct starlin__plan {
-    unsigned ctas; /* of the collectives; 0: the communicator's own number */
+    unsigned ctas;      /* of the collectives; 0: the communicator's own number */
+    int64_t piece_rows; /* of the gemms; 0: each chunk's in one */
     size_t nchunks;
     int64_t rows[STARLIN__MAX_CHUNKS];
     double predicted_us;     /* of this list, per layer */
@@ -75,11 +78,12 @@ void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *p
 /* The best plan over all numbers of thread blocks; serial_us, gemm_us and comm_us are the shortest of any. */
 void starlin__plan_choose_ctas(const starlin__costs_t *costs, starlin__plan_t *plan_p);
 
-/* The input for this number of thread blocks; the first one where there is none. */
-const starlin__plan_input_t *starlin__costs_input(const starlin__costs_t *costs, unsigned ctas);
+/* The input for this number of thread blocks and these pieces; the first one where there is none. */
+const starlin__plan_input_t *starlin__costs_input(const starlin__costs_t *costs, unsigned ctas,
+                                                  int64_t piece_rows);
 
-/* Simulates a list, per layer, with the number of thread blocks that suits it best, and stores that number.
- */
+/* Simulates a list without pieces, per layer, with the number of thread blocks that suits it best, and stores
+ * that number. */
 double starlin__plan_best_ctas(const starlin__costs_t *costs, const int64_t *rows, size_t nchunks,
                                unsigned *ctas_p);
 

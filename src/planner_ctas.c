@@ -9,10 +9,11 @@
 /* Relative: a number of CTAs that wins less does not take another one's place. */
 #define NO_DIFFERENCE 0.01
 
-const starlin__plan_input_t *starlin__costs_input(const starlin__costs_t *costs, unsigned ctas)
+const starlin__plan_input_t *starlin__costs_input(const starlin__costs_t *costs, unsigned ctas,
+                                                  int64_t piece_rows)
 {
     for (size_t i = 0; i < costs->ninputs; i++) {
-        if (costs->inputs[i].ctas == ctas)
+        if (costs->inputs[i].ctas == ctas && costs->inputs[i].piece_rows == piece_rows)
             return &costs->inputs[i];
     }
     return &costs->inputs[0];
@@ -25,7 +26,10 @@ double starlin__plan_best_ctas(const starlin__costs_t *costs, const int64_t *row
 
     for (size_t i = 0; i < costs->ninputs; i++) {
         const starlin__plan_input_t *input = &costs->inputs[i];
-        double us = starlin__plan_simulate(input, rows, nchunks) / (input->nlayers > 1 ? input->nlayers : 1);
+        double us;
+        if (input->piece_rows != 0)
+            continue;
+        us = starlin__plan_simulate(input, rows, nchunks) / (input->nlayers > 1 ? input->nlayers : 1);
         if (i > 0 && us >= best_us * (1.0 - NO_DIFFERENCE))
             continue;
         best_us = us;
@@ -38,7 +42,7 @@ void starlin__plan_choose_ctas(const starlin__costs_t *costs, starlin__plan_t *p
 {
     starlin__plan_t serial;
 
-    assert(costs->ninputs >= 1 && costs->ninputs <= STARLIN__MOST_CTAS);
+    assert(costs->ninputs >= 1 && costs->ninputs <= STARLIN__MOST_INPUTS);
     for (size_t i = 0; i < costs->ninputs; i++) {
         starlin__plan_t plan;
         starlin__plan_choose(&costs->inputs[i], &plan);

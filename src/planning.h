@@ -8,7 +8,8 @@
 #define STARLIN__MOST_LISTS 10
 
 typedef struct starlin__rehearsed {
-    unsigned ctas; /* of collectives; 0: the communicator's own number */
+    unsigned ctas;      /* of collectives; 0: the communicator's own number */
+    int64_t piece_rows; /* of gemms; 0: each chunk's in one */
     size_t nchunks;
     int64_t rows[STARLIN__MAX_CHUNKS];
     double simulated_us, measured_us; /* per layer */

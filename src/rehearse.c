@@ -61,6 +61,7 @@ static starlin_status_t candidate_open(starlin_context_t *context, const starlin
 
     STARLIN__FORWARD(starlin__chunking_create(candidate->plan.rows, candidate->plan.nchunks, NULL, &rows));
     rows->ctas = candidate->plan.ctas;
+    rows->piece_rows = candidate->plan.piece_rows;
     status = starlin__matrix_wrap(context, rows, (void *)(uintptr_t)gemm->x, &input, space, &candidate->x);
     if (status == STARLIN_SUCCESS)
         status =
@@ -209,7 +210,7 @@ static const candidate_t *fastest(const candidate_t *candidates, size_t count, c
 
     for (size_t i = 1; i < count; i++) {
         const starlin__plan_t *plan = &candidates[i].plan;
-        const starlin__plan_input_t *input = starlin__costs_input(costs, plan->ctas);
+        const starlin__plan_input_t *input = starlin__costs_input(costs, plan->ctas, plan->piece_rows);
         bool is_chancy = starlin__plan_is_chancy(input, plan->rows, plan->nchunks);
         times_us[i] = candidates[i].time_us * (is_chancy ? luck : 1.0);
         best_us = i == 1 || times_us[i] < best_us ? times_us[i] : best_us;
@@ -244,6 +245,7 @@ static void choose(const candidate_t *candidates, size_t count, starlin__plannin
     plan->nchunks = best->plan.nchunks;
     memcpy(plan->rows, best->plan.rows, best->plan.nchunks * sizeof plan->rows[0]);
     plan->ctas = best->plan.ctas;
+    plan->piece_rows = best->plan.piece_rows;
     plan->predicted_us = planning->measured_us = best->time_us;
     planning->simulated_us = best->plan.predicted_us;
 }
@@ -257,6 +259,7 @@ static void record_lists(const candidate_t *candidates, size_t count, starlin__p
         char rows[160];
         list->nchunks = plan->nchunks;
         list->ctas = plan->ctas;
+        list->piece_rows = plan->piece_rows;
         memcpy(list->rows, plan->rows, plan->nchunks * sizeof plan->rows[0]);
         list->simulated_us = plan->predicted_us;
         list->measured_us = candidates[i].time_us;

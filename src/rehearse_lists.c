@@ -16,6 +16,7 @@ static bool is_listed(const race_t *race, const starlin__plan_t *plan)
     for (size_t i = 0; i < race->count; i++) {
         const starlin__plan_t *other = &race->plans[i];
         if (other->nchunks == plan->nchunks && other->ctas == plan->ctas &&
+            other->piece_rows == plan->piece_rows &&
             memcmp(other->rows, plan->rows, plan->nchunks * sizeof plan->rows[0]) == 0)
             return true;
     }
@@ -24,7 +25,7 @@ static bool is_listed(const race_t *race, const starlin__plan_t *plan)
 
 static void add_list(race_t *race, const starlin__plan_t *plan)
 {
-    const starlin__plan_input_t *input = starlin__costs_input(race->costs, plan->ctas);
+    const starlin__plan_input_t *input = starlin__costs_input(race->costs, plan->ctas, plan->piece_rows);
 
     if (race->count == race->limit || plan->nchunks == 0 || is_listed(race, plan))
         return;
@@ -73,15 +74,16 @@ static starlin__plan_t shrinking_list(const race_t *race)
     return (starlin__plan_t){.nchunks = 4, .rows = {3 * eighth, 3 * eighth, eighth, m - 7 * eighth}};
 }
 
-/* The best plan with another number of CTAs than this one. */
-static starlin__plan_t second_best(const race_t *race, unsigned ctas)
+/* The best plan with another number of CTAs, or other pieces, than this one. */
+static starlin__plan_t second_best(const race_t *race, const starlin__plan_t *first)
 {
     starlin__plan_t best = {0}, plan;
 
     for (size_t i = 0; i < race->costs->ninputs; i++) {
-        if (race->costs->inputs[i].ctas == ctas)
+        const starlin__plan_input_t *input = &race->costs->inputs[i];
+        if (input->ctas == first->ctas && input->piece_rows == first->piece_rows)
             continue;
-        starlin__plan_choose(&race->costs->inputs[i], &plan);
+        starlin__plan_choose(input, &plan);
         if (plan.nchunks > 1 && (best.nchunks == 0 || plan.predicted_us < best.predicted_us))
             best = plan;
     }
@@ -108,13 +110,13 @@ static unsigned few_ctas(const race_t *race, int64_t rows)
 
     if (list.nchunks > 0)
         (void)starlin__plan_best_ctas(race->costs, list.rows, list.nchunks, &list.ctas);
-    return (double)rows <= starlin__costs_input(race->costs, list.ctas)->prompt_rows ? list.ctas : 0;
+    return (double)rows <= starlin__costs_input(race->costs, list.ctas, 0)->prompt_rows ? list.ctas : 0;
 }
 
 static void add_lists(race_t *race, const starlin__plan_t *lists, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (starlin__costs_input(race->costs, lists[i].ctas)->ctas == lists[i].ctas)
+        if (starlin__costs_input(race->costs, lists[i].ctas, lists[i].piece_rows)->ctas == lists[i].ctas)
             add_list(race, &lists[i]);
     }
 }
@@ -129,7 +131,7 @@ static void add_waited_lists(race_t *race, const starlin__plan_t *plan)
     const starlin__plan_t large[] = {with_tail(race, middle, 2),    fine,
                                      with_tail(race, fine, 1),      *plan,
                                      equal_list(race, rows, 0),     middle,
-                                     equal_list(race, 4 * rows, 0), second_best(race, plan->ctas)},
+                                     equal_list(race, 4 * rows, 0), second_best(race, plan)},
                           small[] = {equal_list(race, rows, 0),
                                      shrinking_list(race),
                                      fine,

@@ -246,11 +246,21 @@ static starlin_status_t refuse(starlin_context_t *context, starlin__row_linear_t
     return agreement == STARLIN_SUCCESS ? starlin__error(status, "%s", text) : agreement;
 }
 
+static starlin_status_t prepare_pieces(starlin__compute_t *compute, int64_t piece_rows, starlin__gemm_t gemm)
+{
+    int64_t rest = gemm.m % piece_rows;
+
+    gemm.m = piece_rows;
+    STARLIN__FORWARD(compute->ops->prepare(compute, &gemm));
+    gemm.m = rest;
+    return rest > 0 ? compute->ops->prepare(compute, &gemm) : STARLIN_SUCCESS;
+}
+
 /* Workspaces and algorithms, once per shape; workspaces may move, so no gemm may run meanwhile. */
 static starlin_status_t prepare(starlin_context_t *context, const starlin__row_linear_t *linear)
 {
     const starlin_matrix_t *x = linear->x, *w = linear->w, *sum = linear->sum;
-    int64_t shape[5] = {x->cols, x->ld, w->ld, w->rows, (int64_t)sum->dtype};
+    int64_t shape[6] = {x->cols, x->ld, w->ld, w->rows, (int64_t)sum->dtype, linear->y->piece_rows};
     uint64_t key =
         starlin__hash(shape_key(sum, STARLIN_REDUCTION_NATIVE, linear->whole), shape, sizeof shape);
 
@@ -260,7 +270,11 @@ static starlin_status_t prepare(starlin_context_t *context, const starlin__row_l
     starlin__context_drain(context);
     for (size_t i = 0; i < starlin__row_linear_npieces(linear); i++) {
         starlin__gemm_t gemm = starlin__row_linear_gemm(linear, i);
-        STARLIN__FORWARD(context->compute->ops->prepare(context->compute, &gemm));
+        int64_t piece = linear->whole ? 0 : linear->y->piece_rows;
+        if (piece > 0 && piece < gemm.m)
+            STARLIN__FORWARD(prepare_pieces(context->compute, piece, gemm));
+        else
+            STARLIN__FORWARD(context->compute->ops->prepare(context->compute, &gemm));
     }
     return remember(context, key, false);
 }

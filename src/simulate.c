@@ -13,11 +13,24 @@ static double sane_us(double us)
     return us < 1e15 ? us : 1e15;
 }
 
-double starlin__simulate_gemm_us(const starlin__plan_input_t *input, int64_t rows)
+static double one_gemm_us(const starlin__plan_input_t *input, int64_t rows)
 {
     double us = sane_us(starlin__curve_eval(&input->gemm, (double)rows));
     bool is_uneven = input->even_rows > 0 && rows > input->even_rows && rows % input->even_rows != 0;
     return is_uneven && rows != input->m ? sane_us(us * input->uneven_slowdown) : us;
+}
+
+/* Rows of the gemms that a chunk's is launched as. */
+static int64_t launched_rows(const starlin__plan_input_t *input, int64_t rows)
+{
+    return input->piece_rows > 0 && input->piece_rows < rows ? input->piece_rows : rows;
+}
+
+double starlin__simulate_gemm_us(const starlin__plan_input_t *input, int64_t rows)
+{
+    int64_t piece = launched_rows(input, rows), rest = rows % piece;
+    double us = (double)(rows / piece) * one_gemm_us(input, piece);
+    return sane_us(rest > 0 ? us + one_gemm_us(input, rest) : us);
 }
 
 double starlin__simulate_comm_us(const starlin__plan_input_t *input, int64_t rows)
@@ -75,13 +88,14 @@ static event_t pipeline_advance(pipeline_t *pipe, bool gemm_runs)
 
 static bool yields(const starlin__plan_input_t *input, int64_t rows)
 {
-    return input->yield_rows > 0 && (double)rows > input->yield_rows;
+    return input->yield_rows > 0 && (double)launched_rows(input, rows) > input->yield_rows;
 }
 
 bool starlin__plan_is_chancy(const starlin__plan_input_t *input, const int64_t *rows, size_t nchunks)
 {
     for (size_t i = 1; i < nchunks; i++) {
-        if (input->comm_delay_us > 0 && (double)rows[i] > input->prompt_rows && !yields(input, rows[i]))
+        if (input->comm_delay_us > 0 && (double)launched_rows(input, rows[i]) > input->prompt_rows &&
+            !yields(input, rows[i]))
             return true;
     }
     return false;
@@ -107,7 +121,7 @@ double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t 
             int64_t size = rows[pipe.gemm % nchunks];
             if (gemm.rows != size)
                 gemm = (cost_t){size, starlin__simulate_gemm_us(input, size)};
-            pipe.is_prompt = (double)size <= input->prompt_rows;
+            pipe.is_prompt = (double)launched_rows(input, size) <= input->prompt_rows;
             pipe.yields = pipe.gemm > 0 && yields(input, size);
             pipe.gemm_left = gemm.us + task_us + (pipe.yields ? sane_us(input->yield_us) : 0);
             load_gemm = false;

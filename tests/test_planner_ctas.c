@@ -62,6 +62,33 @@ static void check_yields(void)
     CHECK(starlin__plan_is_chancy(&input, rows, 2));
 }
 
+/* Each collective has a latency of 150 us: larger chunks are better, if only their gemms leave room. Without
+ * latency pieces bring nothing. */
+static void check_pieces(void)
+{
+    starlin__costs_t costs = {.ninputs = 2,
+                              .inputs = {line_input(1600, 800.0, 0), line_input(1600, 800.0, 0)}};
+    starlin__plan_t plan;
+
+    for (size_t i = 0; i < 2; i++) {
+        costs.inputs[i].prompt_rows = 100.0;
+        costs.inputs[i].row_quantum = 100;
+    }
+    costs.inputs[1].piece_rows = 100;
+    starlin__plan_choose_ctas(&costs, &plan);
+    CHECK_EQ_INT(plan.piece_rows, 0);
+    CHECK(plan.nchunks > 4);
+    for (size_t i = 0; i < 2; i++) {
+        costs.inputs[i].comm.npoints = 0;
+        starlin__curve_add(&costs.inputs[i].comm, 0.0, 150.0);
+        starlin__curve_add(&costs.inputs[i].comm, 3200.0, 950.0);
+    }
+    starlin__plan_choose_ctas(&costs, &plan);
+    CHECK_EQ_INT(plan.piece_rows, 100);
+    CHECK(plan.nchunks > 1 && plan.rows[0] > 100);
+    CHECK(starlin__costs_input(&costs, 0, 100) == &costs.inputs[1]);
+}
+
 /* 3 x 50 + 50 rows with multiples of 40 preferred; one chunk of any size is what it is. */
 static void check_uneven(void)
 {
@@ -83,8 +110,8 @@ static void check_inputs(void)
         .inputs = {line_input(100, 80.0, 0), line_input(100, 160.0, 2), line_input(100, 79.9, 24)}};
     unsigned ctas = 77;
 
-    CHECK(starlin__costs_input(&costs, 2) == &costs.inputs[1]);
-    CHECK(starlin__costs_input(&costs, 3) == &costs.inputs[0]);
+    CHECK(starlin__costs_input(&costs, 2, 0) == &costs.inputs[1]);
+    CHECK(starlin__costs_input(&costs, 3, 0) == &costs.inputs[0]);
     CHECK(is_near(starlin__plan_best_ctas(&costs, rows, 2, &ctas),
                   starlin__plan_simulate(&costs.inputs[0], rows, 2)));
     CHECK_EQ_INT(ctas, 0); /* a tenth of a microsecond is no reason */
@@ -167,7 +194,7 @@ static size_t make_lists(const starlin__costs_t *costs, bool on_device, size_t l
             total += plans[i].rows[j];
         }
         CHECK_EQ_INT(total, costs->inputs[0].m);
-        CHECK(starlin__costs_input(costs, plans[i].ctas)->ctas == plans[i].ctas);
+        CHECK(starlin__costs_input(costs, plans[i].ctas, plans[i].piece_rows)->ctas == plans[i].ctas);
         for (size_t j = 0; j < i; j++)
             CHECK(plans[i].ctas != plans[j].ctas || plans[i].nchunks != plans[j].nchunks ||
                   memcmp(plans[i].rows, plans[j].rows, plans[i].nchunks * sizeof plans[i].rows[0]) != 0);
@@ -225,6 +252,7 @@ int main(void)
 {
     check_room();
     check_yields();
+    check_pieces();
     check_uneven();
     check_inputs();
     check_choice();
