@@ -22,6 +22,9 @@ enum {
     THOROUGH_LEAST = 3,
     THOROUGH_MOST = 15
 };
+/* Of the time of a gemm that leaves a collective room: below, small chunks cost no more than pieces. */
+static const double high_latency = 0.15;
+
 /* A collective that takes no longer than this factor keeps up with one of the communicator's own number of
  * CTAs. */
 static const double as_fast = 1.03;
@@ -308,6 +311,17 @@ static void use_entry(const starlin__tune_entry_t *entry, starlin__costs_t *cost
     costs->ninputs = entry->ncomms;
 }
 
+/* Where the line through the two smallest points meets size 0. */
+static double latency_us(const starlin__curve_t *curve)
+{
+    double slope;
+
+    if (curve->npoints < 2)
+        return 0.0;
+    slope = (curve->time_us[1] - curve->time_us[0]) / (curve->size[1] - curve->size[0]);
+    return curve->time_us[0] - slope * curve->size[0];
+}
+
 /* Gemms finer than the collectives: where a collective has a high latency, larger chunks in pieces that leave
  * it room may be better than small chunks. */
 static void add_pieces(starlin__costs_t *costs)
@@ -318,7 +332,8 @@ static void add_pieces(starlin__costs_t *costs)
         const starlin__plan_input_t *input = &costs->inputs[i];
         int64_t step = input->even_rows > 0 ? input->even_rows : input->row_quantum;
         int64_t rows = (int64_t)input->prompt_rows / step * step;
-        if (rows == 0 || 2 * rows > input->m)
+        if (rows == 0 || 2 * rows > input->m ||
+            latency_us(&input->comm) < high_latency * starlin__curve_eval(&input->gemm, (double)rows))
             continue;
         costs->inputs[costs->ninputs] = *input;
         costs->inputs[costs->ninputs++].piece_rows = rows;
