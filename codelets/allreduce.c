@@ -8,7 +8,7 @@
 #include "operator.h"
 #include "ranges.h"
 
-/* --- start and end, on the progress thread */
+/* --- start and end, on the thread that goes through a round */
 
 static double nbytes_of(const starlin__work_t *work)
 {
@@ -116,7 +116,7 @@ static void describe(starlin__chunk_op_t *op)
 
     request->count = (size_t)(op->gemm.m * op->gemm.n);
     request->dtype = sum->dtype;
-    /* nothing is left that the last one could get in the way of */
+    /* in a step that is waited for, nothing is left that the last one could get in the way of */
     request->ctas = starlin__chunk_op_last(op) + 1u < op->y->nchunks ? op->y->ctas : 0;
     op->collective.sequence = op->sequence;
     op->collective.owner = op;

@@ -343,17 +343,21 @@ static void add_pieces(starlin__costs_t *costs)
 starlin_status_t starlin__calibrate(starlin_context_t *context, const starlin__scratch_t *scratch,
                                     starlin__costs_t *costs_p)
 {
+    starlin__figures_agreed_t agreed;
     starlin__tune_entry_t entry;
 
     costs_p->ninputs = 1;
-    starlin__figures_set(context, &scratch->gemm, &costs_p->inputs[0]);
+    STARLIN__FORWARD(starlin__figures_agree(context, &scratch->gemm, &agreed));
+    starlin__figures_set(context, &scratch->gemm, &agreed, &costs_p->inputs[0]);
     STARLIN__FORWARD(starlin__tuned_load(context, &scratch->gemm, &costs_p->tuned, &entry));
     if (costs_p->tuned)
         use_entry(&entry, costs_p);
     else
         STARLIN__FORWARD(measure(context, scratch, false, costs_p));
     for (size_t i = 0; i < costs_p->ninputs; i++)
-        starlin__figures_room(context, &scratch->gemm, costs_p->tuned, &costs_p->inputs[i]);
+        starlin__figures_room(context, &scratch->gemm, &agreed, costs_p->tuned, &costs_p->inputs[i]);
+    for (size_t i = 1; i < costs_p->ninputs; i++)
+        costs_p->inputs[i].last_comm = costs_p->inputs[0].comm;
     add_pieces(costs_p);
     return STARLIN_SUCCESS;
 }
@@ -364,10 +368,13 @@ starlin_status_t starlin__calibrate_tune(starlin_context_t *context, const starl
     starlin__scratch_t scratch = {0};
     starlin__tune_entry_t entry = {.ncomms = 1};
     starlin__costs_t costs = {.ninputs = 1};
+    starlin__figures_agreed_t agreed = {0};
     starlin_status_t status =
         starlin__agree_max(context, starlin__scratch_create(context, shape, &scratch), NULL, 0);
 
-    starlin__figures_set(context, &scratch.gemm, &costs.inputs[0]);
+    if (status == STARLIN_SUCCESS)
+        status = starlin__figures_agree(context, &scratch.gemm, &agreed);
+    starlin__figures_set(context, &scratch.gemm, &agreed, &costs.inputs[0]);
     if (status == STARLIN_SUCCESS)
         status = measure(context, &scratch, true, &costs);
     *input_p = costs.inputs[0];

@@ -109,7 +109,7 @@ static void put_planning(writer_t *writer, const starlin__planning_t *planning)
         input->task_us, input->gemm_slowdown, input->comm_slowdown,
         input->comm_delay_us < 1e8 ? input->comm_delay_us : 0.0,
         input->comm_delay_us < 1e8 ? "" : " (to the gemm's end)", (long long)input->row_quantum,
-        input->nlayers > 1 ? input->nlayers : 1);
+        starlin__plan_nlayers(input));
     put(writer, "in one piece: gemm %.1f us, collective %.1f us, one after the other %.1f us\n",
         plan->gemm_us, plan->comm_us, plan->serial_us);
     put_lists(writer, planning);

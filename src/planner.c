@@ -191,7 +191,7 @@ static const char *explain(const starlin__plan_input_t *input, const starlin__pl
     if (hideable < 2 * input->min_gain * plan->serial_us)
         return plan->gemm_us < plan->comm_us ? "the link is the bottleneck, gemms are short"
                                              : "the link is idle most of the time";
-    if (chunked_us > plan->serial_us * (input->nlayers > 1 ? input->nlayers : 1))
+    if (chunked_us > plan->serial_us * starlin__plan_nlayers(input))
         return "chunks cost more than they hide";
     return "little can be hidden";
 }
@@ -213,8 +213,8 @@ static void reason(const starlin__plan_input_t *input, starlin__plan_t *plan, co
                  plan->serial_us);
     else
         snprintf(text, size, "%s: chunking would take %.0f us, one chunk %.0f us: gain below %.1f%%",
-                 explain(input, plan, list->us), list->us / (input->nlayers > 1 ? input->nlayers : 1),
-                 plan->serial_us, 100 * input->min_gain);
+                 explain(input, plan, list->us), list->us / starlin__plan_nlayers(input), plan->serial_us,
+                 100 * input->min_gain);
 }
 
 void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *plan_p)
@@ -226,7 +226,7 @@ void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *p
     plan_p->gemm_us = starlin__simulate_gemm_us(input, input->m);
     plan_p->comm_us = starlin__simulate_comm_us(input, input->m);
     plan_p->serial_us = starlin__plan_simulate(input, plan_p->rows, 1);
-    double nlayers = input->nlayers > 1 ? input->nlayers : 1, chain_us = plan_p->serial_us;
+    double nlayers = starlin__plan_nlayers(input), chain_us = plan_p->serial_us;
     plan_p->serial_us /= nlayers;
     plan_p->predicted_us = plan_p->serial_us;
 
@@ -241,34 +241,6 @@ void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *p
     plan_p->nchunks = list->nchunks;
     plan_p->predicted_us = list->us / nlayers;
     list_rows(&search, list->quanta, list->nchunks, plan_p->rows);
-}
-
-size_t starlin__plan_rank(const starlin__plan_input_t *input, size_t count, starlin__plan_t *plans)
-{
-    search_t search = {.input = input, .nquanta = (input->m - 1) / input->row_quantum + 1};
-    double gemm = starlin__simulate_gemm_us(input, input->m),
-           comm = starlin__simulate_comm_us(input, input->m);
-    double nlayers = input->nlayers > 1 ? input->nlayers : 1;
-    bool taken[NCLASSES] = {false};
-    size_t n = 0;
-
-    if (search_run(&search, gemm > 0 ? comm / gemm : 0) == NULL)
-        return 0;
-    for (; n < count; n++) {
-        size_t fastest = search_fastest(&search, taken);
-        if (fastest == NCLASSES)
-            break;
-        const list_t *list = &search.best[fastest];
-        taken[fastest] = true;
-        plans[n] = (starlin__plan_t){.ctas = input->ctas,
-                                     .piece_rows = input->piece_rows,
-                                     .nchunks = list->nchunks,
-                                     .predicted_us = list->us / nlayers,
-                                     .gemm_us = gemm,
-                                     .comm_us = comm};
-        list_rows(&search, list->quanta, list->nchunks, plans[n].rows);
-    }
-    return n;
 }
 
 size_t starlin__plan_equal(int64_t m, size_t count, int64_t *rows)

@@ -23,17 +23,19 @@ bool starlin__curve_add(starlin__curve_t *curve, double size, double time_us);
 
 /* What is known when rows are cut. All of it agreed over the ranks before it gets here. */
 typedef struct starlin__plan_input {
-    int64_t m;             /* rows */
-    double nbytes_per_row; /* of a collective */
-    starlin__curve_t gemm; /* rows -> us, one gemm task */
-    starlin__curve_t comm; /* bytes -> us, one collective alone */
-    double task_us;        /* cost of a chunk beyond its kernels (launch, tasks) */
-    double wait_us;        /* once for all layers: the first launch, and the host's wait */
-    double gemm_slowdown;  /* factor on a gemm while a collective runs beside it, >= 1 */
-    double comm_slowdown;  /* factor on a collective while a gemm runs, >= 1 */
-    double comm_delay_us;  /* a collective that becomes ready beside a running gemm starts this much later */
-    bool comm_uses_core;   /* collective and gemm compete for the same core: no free overlap */
-    int64_t row_quantum;   /* chunk sizes are multiples of this (the last may be less); >= 1 */
+    int64_t m;                  /* rows */
+    double nbytes_per_row;      /* of a collective */
+    starlin__curve_t gemm;      /* rows -> us, one gemm task */
+    starlin__curve_t comm;      /* bytes -> us, one collective alone */
+    starlin__curve_t last_comm; /* the same for the last one of a layer, which has the communicator's own
+                                   CTAs; no points: as comm */
+    double task_us;             /* cost of a chunk beyond its kernels (launch, tasks) */
+    double wait_us;             /* once for all layers: the first launch, and the host's wait */
+    double gemm_slowdown;       /* factor on a gemm while a collective runs beside it, >= 1 */
+    double comm_slowdown;       /* factor on a collective while a gemm runs, >= 1 */
+    double comm_delay_us; /* a collective that becomes ready beside a running gemm starts this much later */
+    bool comm_uses_core;  /* collective and gemm compete for the same core: no free overlap */
+    int64_t row_quantum;  /* chunk sizes are multiples of this (the last may be less); >= 1 */
     unsigned nlayers; /* such layers one after the other, chunk i of each behind chunk i of the one before; 0
                          means 1 */
     unsigned ctas;    /* thread blocks of the collectives; 0: the communicator's own number */
@@ -67,6 +69,11 @@ typedef struct starlin__plan {
     char reason[192];        /* why one chunk was chosen; "" otherwise */
 } starlin__plan_t;
 
+static inline unsigned starlin__plan_nlayers(const starlin__plan_input_t *input)
+{
+    return input->nlayers > 1 ? input->nlayers : 1;
+}
+
 /* Simulated time of a chunk list, all layers: gemms one after the other, collectives one after the other,
  * collective i after gemm i. 1 <= nchunks <= STARLIN__MAX_CHUNKS. */
 double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t *rows, size_t nchunks);
@@ -75,7 +82,8 @@ double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t 
  * both), improved by small steps. Deterministic; about a millisecond or less, whatever m is. m >= 1. */
 void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *plan_p);
 
-/* The best plan over all numbers of thread blocks; serial_us, gemm_us and comm_us are the shortest of any. */
+/* The best plan over all numbers of thread blocks; one chunk has the communicator's own number, and so have
+ * serial_us and comm_us. */
 void starlin__plan_choose_ctas(const starlin__costs_t *costs, starlin__plan_t *plan_p);
 
 /* The input for this number of thread blocks and these pieces; the first one where there is none. */
@@ -86,10 +94,6 @@ const starlin__plan_input_t *starlin__costs_input(const starlin__costs_t *costs,
  * that number. */
 double starlin__plan_best_ctas(const starlin__costs_t *costs, const int64_t *rows, size_t nchunks,
                                unsigned *ctas_p);
-
-/* Up to `count` different chunked lists, the ones predicted to be fastest first, among them at most one per
- * class of lengths. Returns how many. predicted_us and rows are filled in. */
-size_t starlin__plan_rank(const starlin__plan_input_t *input, size_t count, starlin__plan_t *plans);
 
 /* Is it left to chance when collectives of this list start? A gemm that neither leaves room nor yields may
  * keep one out until its end. */

@@ -29,7 +29,7 @@ double starlin__plan_best_ctas(const starlin__costs_t *costs, const int64_t *row
         double us;
         if (input->piece_rows != 0)
             continue;
-        us = starlin__plan_simulate(input, rows, nchunks) / (input->nlayers > 1 ? input->nlayers : 1);
+        us = starlin__plan_simulate(input, rows, nchunks) / starlin__plan_nlayers(input);
         if (i > 0 && us >= best_us * (1.0 - NO_DIFFERENCE))
             continue;
         best_us = us;
@@ -40,29 +40,29 @@ double starlin__plan_best_ctas(const starlin__costs_t *costs, const int64_t *row
 
 void starlin__plan_choose_ctas(const starlin__costs_t *costs, starlin__plan_t *plan_p)
 {
-    starlin__plan_t serial;
+    starlin__plan_t own, plan;
+    double min_gain = costs->inputs[0].min_gain;
 
     assert(costs->ninputs >= 1 && costs->ninputs <= STARLIN__MOST_INPUTS);
-    for (size_t i = 0; i < costs->ninputs; i++) {
-        starlin__plan_t plan;
+    starlin__plan_choose(&costs->inputs[0], &own);
+    *plan_p = own;
+    for (size_t i = 1; i < costs->ninputs; i++) {
         starlin__plan_choose(&costs->inputs[i], &plan);
-        if (i == 0 || plan.predicted_us < plan_p->predicted_us * (1.0 - NO_DIFFERENCE))
+        if (plan.nchunks > 1 && plan.predicted_us < plan_p->predicted_us * (1.0 - NO_DIFFERENCE))
             *plan_p = plan;
-        if (i == 0 || plan.serial_us < serial.serial_us * (1.0 - NO_DIFFERENCE))
-            serial = plan;
     }
-    plan_p->serial_us = serial.serial_us;
-    plan_p->comm_us = serial.comm_us;
-    /* against one chunk with as many blocks there may have been a gain, against the fastest one there is none
+    plan_p->serial_us = own.serial_us;
+    plan_p->comm_us = own.comm_us;
+    if (plan_p->nchunks == 1 || plan_p->predicted_us <= own.serial_us * (1.0 - min_gain))
+        return;
+    /* a gain against one chunk with as many blocks, but a single collective has the communicator's own number
      */
-    if (plan_p->nchunks > 1 && plan_p->predicted_us > serial.serial_us * (1.0 - costs->inputs[0].min_gain)) {
-        double chunked_us = plan_p->predicted_us;
-        *plan_p = serial;
-        plan_p->nchunks = 1;
-        plan_p->rows[0] = costs->inputs[0].m;
-        plan_p->predicted_us = serial.serial_us;
-        snprintf(plan_p->reason, sizeof plan_p->reason,
-                 "chunking would take %.0f us, one chunk %.0f us: gain below %.1f%%", chunked_us,
-                 serial.serial_us, 100.0 * costs->inputs[0].min_gain);
-    }
+    plan = *plan_p;
+    *plan_p = own;
+    plan_p->nchunks = 1;
+    plan_p->rows[0] = costs->inputs[0].m;
+    plan_p->predicted_us = own.serial_us;
+    snprintf(plan_p->reason, sizeof plan_p->reason,
+             "chunking would take %.0f us, one chunk %.0f us: gain below %.1f%%", plan.predicted_us,
+             own.serial_us, 100.0 * min_gain);
 }

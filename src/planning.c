@@ -34,6 +34,16 @@ static starlin_status_t scratch_open(starlin_context_t *context, const starlin_l
     return status;
 }
 
+static double least(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double most(double a, double b)
+{
+    return a > b ? a : b;
+}
+
 static void add_costs(starlin__plan_input_t *input, starlin__plan_input_t *other)
 {
     for (size_t i = 0; i < other->comm.npoints; i++)
@@ -41,7 +51,11 @@ static void add_costs(starlin__plan_input_t *input, starlin__plan_input_t *other
     add_curve(&input->gemm, &other->gemm);
     add_curve(&input->comm, &other->comm);
     input->task_us += other->task_us;
-    input->prompt_rows = other->prompt_rows < input->prompt_rows ? other->prompt_rows : input->prompt_rows;
+    add_curve(&input->last_comm, &other->comm); /* nothing, where there is none */
+    input->prompt_rows = least(input->prompt_rows, other->prompt_rows);
+    input->yield_rows = least(input->yield_rows, other->yield_rows);
+    input->gemm_slowdown = most(input->gemm_slowdown, other->gemm_slowdown);
+    input->comm_slowdown = most(input->comm_slowdown, other->comm_slowdown);
 }
 
 /* Adds the cost of one more layer, row by row. */
@@ -57,8 +71,11 @@ static starlin_status_t add_layer(starlin_context_t *context, const starlin_line
     starlin__scratch_release(context, &scratch);
     STARLIN__FORWARD(status);
     costs->tuned = costs->tuned && others.tuned;
-    if (others.ninputs != costs->ninputs) /* one is tuned and the other not */
-        costs->ninputs = 1;
+    for (size_t i = 0; i < costs->ninputs; i++) { /* one may be tuned and the other not */
+        const starlin__plan_input_t *a = &costs->inputs[i], *b = &others.inputs[i];
+        if (i == others.ninputs || a->ctas != b->ctas || a->piece_rows != b->piece_rows)
+            costs->ninputs = i;
+    }
     for (size_t i = 0; i < costs->ninputs; i++)
         add_costs(&costs->inputs[i], &others.inputs[i]);
     return STARLIN_SUCCESS;
@@ -131,6 +148,8 @@ starlin_status_t starlin__planning_create(starlin_context_t *context, const star
         status = starlin__error(STARLIN_ERR_NO_MEMORY, "planning");
     if (status == STARLIN_SUCCESS)
         status = starlin__scratch_create(context, &shapes[0], &scratch);
+    if (status == STARLIN_SUCCESS) /* communicators are opened, and lists run, with nothing else in flight */
+        status = starlin_context_wait(context);
     status = starlin__agree_max(context, status, NULL, 0);
     if (status == STARLIN_SUCCESS)
         status = plan(context, &scratch, shapes, nshapes, start_us, planning);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The progress engine: one thread that starts collectives in submission order, tests them, and lets their
- * tasks end. It occupies no worker, so a collective never blocks a gemm. */
+/* The progress engine: one thread (or who lends it a hand) that starts collectives in submission order, tests
+ * them, and lets their tasks end. It occupies no worker, so a collective never blocks a gemm. */
 #ifndef STARLIN_PROGRESS_H
 #define STARLIN_PROGRESS_H
 
@@ -15,7 +15,7 @@ struct starlin__work {
     uint64_t sequence;            /* of its operator */
     bool is_watch;                /* no collective: ends when request.done has passed, in no order */
     bool ends_at_launch;          /* device: on_end comes when the collective is launched */
-    void (*on_start)(starlin__work_t *work);    /* may be NULL; just before the start, in progress thread */
+    void (*on_start)(starlin__work_t *work);    /* may be NULL; just before the start, on its thread */
     void (*on_launched)(starlin__work_t *work); /* may be NULL; just behind it, on the same thread */
     void (*on_end)(starlin__work_t *work);      /* may free or reuse the work; called without locks */
     void *owner;
@@ -53,8 +53,8 @@ void starlin__progress_ready(starlin__progress_t *progress, starlin__work_t *wor
  * that is not started. False, and nothing is done, otherwise. */
 bool starlin__progress_start_now(starlin__progress_t *progress, starlin__work_t *work);
 
-/* Hears of peers' failures. For who waits for a device: works that ended at launch are no reason for the
- * engine's thread to look often. Cheap with one rank. */
+/* Hears of peers' failures. For who waits for a device: after works that ended at launch the engine's thread
+ * looks only now and then. Cheap with one rank. */
 void starlin__progress_listen(starlin__progress_t *progress);
 /* The device has finished all that was launched: no peer's failure can follow from it. */
 void starlin__progress_settled(starlin__progress_t *progress);

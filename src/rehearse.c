@@ -222,6 +222,15 @@ static const candidate_t *fastest(const candidate_t *candidates, size_t count, c
     return NULL;
 }
 
+static double shortest_us(const candidate_t *candidates, size_t count)
+{
+    double us = candidates[0].time_us;
+
+    for (size_t i = 1; i < count; i++)
+        us = candidates[i].time_us < us ? candidates[i].time_us : us;
+    return us;
+}
+
 static void choose(const candidate_t *candidates, size_t count, starlin__planning_t *planning)
 {
     const candidate_t *one = &candidates[0], *best = fastest(candidates, count, &planning->costs);
@@ -238,7 +247,11 @@ static void choose(const candidate_t *candidates, size_t count, starlin__plannin
         best = one;
     } else if (best == one) {
         snprintf(plan->reason, sizeof plan->reason,
-                 "one chunk was the fastest of %zu lists that were tried (%.0f us)", count, one->time_us);
+                 one->time_us <= shortest_us(candidates, count)
+                     ? "one chunk was the fastest of %zu lists that were tried (%.0f us)"
+                     : "of %zu lists that were tried only such as depend on chance were faster than one "
+                       "chunk (%.0f us)",
+                 count, one->time_us);
     } else {
         plan->reason[0] = '\0';
     }
@@ -274,9 +287,8 @@ static limits_t affordable(const starlin_context_t *context, double left_us, sta
 {
     const starlin__plan_input_t *input = &planning->costs.inputs[0];
     const starlin__plan_t *plan = &planning->plan;
-    limits_t limits = {.nlayers = input->nlayers > MOST_LAYERS ? MOST_LAYERS
-                                  : input->nlayers > 1         ? input->nlayers
-                                                               : 1,
+    unsigned nlayers = starlin__plan_nlayers(input);
+    limits_t limits = {.nlayers = nlayers > MOST_LAYERS ? MOST_LAYERS : nlayers,
                        .budget_us = left_us > most_us    ? most_us
                                     : left_us < least_us ? least_us
                                                          : left_us};

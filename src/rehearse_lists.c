@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* With fewer places the planner's own list comes first. */
+enum { ROOM_FOR_ALL = 5 };
+
 typedef struct race {
     const starlin__costs_t *costs;
     size_t limit, count;
@@ -31,7 +34,7 @@ static void add_list(race_t *race, const starlin__plan_t *plan)
         return;
     race->plans[race->count] = *plan;
     race->plans[race->count++].predicted_us =
-        starlin__plan_simulate(input, plan->rows, plan->nchunks) / (input->nlayers > 1 ? input->nlayers : 1);
+        starlin__plan_simulate(input, plan->rows, plan->nchunks) / starlin__plan_nlayers(input);
 }
 
 static const starlin__plan_input_t *own_input(const race_t *race)
@@ -183,11 +186,12 @@ size_t starlin__rehearse_lists(const starlin__costs_t *costs, bool on_device, co
     race_t race = {.costs = costs, .limit = limit, .plans = plans};
     starlin__plan_t one = {.nchunks = 1, .rows = {costs->inputs[0].m}};
 
-    (void)starlin__plan_best_ctas(costs, one.rows, 1, &one.ctas);
     add_list(&race, &one);
-    if (limit == 2)
+    if (limit < ROOM_FOR_ALL)
         add_list(&race, plan);
-    else if (on_device && costs->inputs[0].nlayers > 1)
+    if (limit == 2)
+        return race.count;
+    if (on_device && costs->inputs[0].nlayers > 1)
         add_chained_lists(&race, plan);
     else if (on_device)
         add_waited_lists(&race, plan);

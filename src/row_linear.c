@@ -163,17 +163,20 @@ static starlin_status_t choose_sum(const starlin_context_t *context, starlin_mat
     return STARLIN_SUCCESS;
 }
 
-static uint64_t shape_key(const starlin_matrix_t *y, starlin_reduction_t reduction, bool whole)
+/* `manner`: in one piece or not, and whether that is what all ranks do. */
+static uint64_t shape_key(const starlin_matrix_t *y, starlin_reduction_t reduction, int64_t manner)
 {
-    int64_t shape[6] = {y->rows,          y->cols,       (int64_t)y->dtype, (int64_t)reduction,
-                        (int64_t)y->ctas, (int64_t)whole};
+    int64_t shape[6] = {y->rows, y->cols, (int64_t)y->dtype, (int64_t)reduction, (int64_t)y->ctas, manner};
     uint64_t key = starlin__hash(STARLIN__HASH_INIT, shape, sizeof shape);
     return starlin__hash(key, y->chunk_rows, y->nchunks * sizeof *y->chunk_rows);
 }
 
 static uint64_t ranks_key(const starlin__row_linear_t *linear)
 {
-    return shape_key(linear->y, linear->reduction, linear->whole);
+    /* matrices that do not lie in one piece, once the others are computed in one, are compared anew: on one
+     * rank alone they are an error, at the latest after the time limit, and never a sum of different chunks
+     */
+    return shape_key(linear->y, linear->reduction, linear->whole | linear->is_apart << 1);
 }
 
 /* The first operator of a shape is compared over the ranks, with all that came before it. */
@@ -192,7 +195,9 @@ static starlin_status_t agree(starlin_context_t *context, const starlin__row_lin
                        linear->reduction == STARLIN_REDUCTION_F32 ? "f32" : "native");
     snprintf(ctas, sizeof ctas, " with collectives of %u CTAs", y->ctas);
     starlin__field_set(&fields[5], "the chunk list", "%s%s%s", rows, y->ctas != 0 ? ctas : "",
-                       linear->whole ? " in one piece" : "");
+                       linear->whole      ? " in one piece"
+                       : linear->is_apart ? " that cannot be one piece"
+                                          : "");
     starlin__field_set(&fields[6], "the number of operators before", "%llu",
                        (unsigned long long)context->sequence);
     starlin__field_set(&fields[7], "the history of operators", "%016llx",
@@ -335,8 +340,17 @@ starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t
     if (status != STARLIN_SUCCESS)
         return refuse(context, &linear, status);
     joins = y->trial != NULL && starlin__row_linear_joins(&linear);
-    STARLIN__FORWARD(starlin__step_begin(context, y->trial, joins, &linear.whole));
-    STARLIN__FORWARD(starlin__row_linear_submit(context, &linear));
+    status = starlin__step_begin(context, y->trial, &linear.whole);
+    if (linear.whole && !joins) {
+        linear.whole = false;
+        linear.is_apart = true;
+    }
+    if (status == STARLIN_SUCCESS)
+        status = starlin__row_linear_submit(context, &linear);
+    if (status != STARLIN_SUCCESS) {
+        starlin__step_close(context); /* its time would be no step's */
+        return status;
+    }
     if (y->trial != NULL)
         starlin__trial_count(y->trial, joins);
     return STARLIN_SUCCESS;

@@ -117,6 +117,14 @@ static bool is_first(const starlin_context_t *context, const starlin__chunk_op_t
     return op->y->events != NULL && !op->synchronous && !exposes && atomic_load(&context->inflight) == 0;
 }
 
+static void count_tasks(starlin_context_t *context, unsigned tasks)
+{
+    pthread_mutex_lock(&context->lock);
+    for (int i = 0; i < STARLIN__NTASKS; i++)
+        context->ntasks += tasks >> i & 1;
+    pthread_mutex_unlock(&context->lock);
+}
+
 static void insert_piece(starlin_context_t *context, starlin__chunk_op_t *op, unsigned tasks)
 {
     static void (*const insert[STARLIN__NTASKS])(starlin__chunk_op_t *) = {
@@ -138,7 +146,6 @@ static void insert_piece(starlin_context_t *context, starlin__chunk_op_t *op, un
     op->w->inflight++;
     op->y->inflight++;
     context->inflight++;
-    context->ntasks += nsteps - launches_gemm - launches_all;
     pthread_mutex_unlock(&context->lock);
     /* with its last step the record may be gone */
     if (launches_gemm) {
@@ -148,6 +155,7 @@ static void insert_piece(starlin_context_t *context, starlin__chunk_op_t *op, un
     context->settled = false;
     if (launches_all && starlin__allreduce_launch(op))
         tasks &= ~(1u << STARLIN__TASK_ALLREDUCE);
+    count_tasks(context, tasks);
     for (int i = 0; i < STARLIN__NTASKS; i++) {
         if (tasks >> i & 1)
             insert[i](op);

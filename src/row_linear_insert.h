@@ -10,7 +10,8 @@ typedef struct starlin__row_linear {
     starlin_matrix_t *x, *w, *y;
     starlin_matrix_t *sum; /* where the ranks' partial sums travel: y, or its partial matrix */
     starlin_reduction_t reduction;
-    bool whole; /* one gemm and one collective over all chunks, which remain chunks for everybody else */
+    bool whole;    /* one gemm and one collective over all chunks, which remain chunks for everybody else */
+    bool is_apart; /* it was to be, but this rank's matrices do not allow it */
 } starlin__row_linear_t;
 
 /* Can it be computed in one piece: do the chunks of x and y lie in one piece where they are computed and

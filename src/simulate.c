@@ -38,6 +38,12 @@ double starlin__simulate_comm_us(const starlin__plan_input_t *input, int64_t row
     return sane_us(starlin__curve_eval(&input->comm, (double)rows * input->nbytes_per_row));
 }
 
+static double last_comm_us(const starlin__plan_input_t *input, int64_t rows)
+{
+    const starlin__curve_t *curve = input->last_comm.npoints > 0 ? &input->last_comm : &input->comm;
+    return sane_us(starlin__curve_eval(curve, (double)rows * input->nbytes_per_row));
+}
+
 typedef struct pipeline {
     double now, gemm_left, comm_left; /* left: microseconds of work at full speed */
     double comm_start;                /* when the waiting collective starts */
@@ -112,7 +118,7 @@ double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t 
     pipeline_t pipe = pipeline_init(input);
     double task_us = sane_us(input->task_us), delay_us = sane_us(input->comm_delay_us);
     cost_t gemm = {.rows = -1}, comm = {.rows = -1};
-    size_t total = nchunks * (input->nlayers > 1 ? input->nlayers : 1);
+    size_t total = nchunks * starlin__plan_nlayers(input);
     bool load_gemm = true;
     while (pipe.comm < total) {
         /* a chunk of a later layer needs the same chunk of the layer before, summed */
@@ -122,15 +128,18 @@ double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t 
             if (gemm.rows != size)
                 gemm = (cost_t){size, starlin__simulate_gemm_us(input, size)};
             pipe.is_prompt = (double)launched_rows(input, size) <= input->prompt_rows;
-            pipe.yields = pipe.gemm > 0 && yields(input, size);
+            pipe.yields = pipe.gemm % nchunks > 0 && yields(input, size);
             pipe.gemm_left = gemm.us + task_us + (pipe.yields ? sane_us(input->yield_us) : 0);
             load_gemm = false;
         }
         if (!pipe.comm_runs && !pipe.comm_waits && pipe.comm < pipe.gemm) {
-            int64_t size = rows[pipe.comm % nchunks];
-            if (comm.rows != size)
-                comm = (cost_t){size, starlin__simulate_comm_us(input, size)};
-            pipe.comm_left = comm.us;
+            size_t chunk = pipe.comm % nchunks;
+            if (chunk + 1 == nchunks)
+                pipe.comm_left = last_comm_us(input, rows[chunk]);
+            else if (comm.rows != rows[chunk])
+                comm = (cost_t){rows[chunk], starlin__simulate_comm_us(input, rows[chunk])};
+            if (chunk + 1 < nchunks)
+                pipe.comm_left = comm.us;
             pipe.comm_waits = true;
             pipe.comm_start = pipe.now + (gemm_runs && !pipe.is_prompt && !pipe.yields ? delay_us : 0);
         }

@@ -41,8 +41,7 @@ static void open_step(starlin__step_t *step, starlin__trial_t *trial, bool is_tr
     step->start_us = starlin__now_us();
 }
 
-starlin_status_t starlin__step_begin(starlin_context_t *context, starlin__trial_t *trial, bool joins,
-                                     bool *whole_p)
+starlin_status_t starlin__step_begin(starlin_context_t *context, starlin__trial_t *trial, bool *whole_p)
 {
     starlin__step_t *step = &context->step;
     bool is_tried = trial != NULL && !starlin__trial_is_over(trial);
@@ -58,7 +57,7 @@ starlin_status_t starlin__step_begin(starlin_context_t *context, starlin__trial_
         starlin__trial_decide(trial, figures, context->sequence + 1);
         step->is_disturbed = true;
     }
-    *whole_p = joins && trial != NULL && starlin__trial_is_whole(trial);
+    *whole_p = trial != NULL && starlin__trial_is_whole(trial);
     return STARLIN_SUCCESS;
 }
 
@@ -88,7 +87,8 @@ void starlin__step_end(starlin_context_t *context)
     pthread_mutex_lock(&context->lock);
     idle = context->inflight == 0;
     pthread_mutex_unlock(&context->lock);
-    if (!idle)
+    /* on a device what was launched must be over, too */
+    if (!idle || (context->device != NULL && !context->settled))
         return;
     if (step->trial != NULL)
         starlin__trial_step(step->trial, step->first, starlin__trial_noperators(step->trial) - step->first,

@@ -16,10 +16,9 @@ typedef struct starlin__step {
 } starlin__step_t;
 
 /* Before an operator is submitted, whose output's trial is `trial` (NULL: none). Exchanges figures if the
- * trial has come so far; decides whether the operator is computed in one piece, if it can be (`joins`).
+ * trial has come so far; tells whether operators are computed in one piece now.
  * Collective if due, and then blocks; a failure of some rank is every rank's. */
-starlin_status_t starlin__step_begin(starlin_context_t *context, starlin__trial_t *trial, bool joins,
-                                     bool *whole_p);
+starlin_status_t starlin__step_begin(starlin_context_t *context, starlin__trial_t *trial, bool *whole_p);
 /* This rank refuses the operator with `status`. If the exchange is due it takes part in it, so that the
  * others hear why, and returns true. */
 bool starlin__step_refuse(starlin_context_t *context, const starlin__trial_t *trial, starlin_status_t status);

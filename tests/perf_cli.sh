@@ -103,8 +103,10 @@ checks=$((checks + 4))
 timeout 20 "$perf" --help | grep -q -- --weights || fail "--help"
 timeout 20 "$perf" --version | grep -q '^starlin-perf [0-9]' || fail "--version"
 timeout 60 "$perf" --weights "$work/good:w" -m 7 -i 1 -w 0 >"$work/out" 2>&1 || fail "weights: $(cat "$work/out")"
-timeout 60 "$perf" --weights "$work/good:w" --data random -m 7 -i 1 -w 0 >"$work/out" 2>&1 && grep -q '^# .*, data random$' "$work/out" &&
-    grep -q '^# 1 case, results not checked$' "$work/out" || fail "random data: $(cat "$work/out")"
+if ! timeout 60 "$perf" --weights "$work/good:w" --data random -m 7 -i 1 -w 0 >"$work/out" 2>&1 ||
+    ! grep -q '^# .*, data random$' "$work/out" || ! grep -q '^# 1 case, results not checked$' "$work/out"; then
+    fail "random data: $(cat "$work/out")"
+fi
 
 echo "$checks checks, $failures failed"
 [ $failures -eq 0 ]

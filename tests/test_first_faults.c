@@ -68,6 +68,44 @@ static void test_pieces(starlin_context_t *context)
     linear_close(&linear);
 }
 
+/* A list that was replaced by one chunk, and then matrices on all ranks that do not lie in one piece: these
+ * are computed chunk by chunk again. */
+static void test_apart(starlin_context_t *context)
+{
+    static const slowness_t slowness = {.call_us = 4000};
+    linear_t linear = {.context = context, .m = M, .n = N, .k = K, .count = 2};
+    starlin_matrix_layout_t layout = {.cols = N};
+    starpu_data_handle_t handles[2];
+    static float data[2][M / 2 * N];
+    starlin_matrix_t *y, *own = NULL;
+
+    set_slow(&slowness);
+    open_tried(&linear, 1.0);
+    run_steps(&linear, 8, 1);
+    run_steps(&linear, 14, 1);
+    run_steps(&linear, 3, 1);
+    CHECK(is_replaced(&linear));
+    set_slow(NULL);
+    for (int i = 0; i < 2; i++)
+        starpu_matrix_data_register(&handles[i], STARPU_MAIN_RAM, (uintptr_t)data[i], N, N, M / 2,
+                                    sizeof(float));
+    CHECK_STATUS(starlin_matrix_from_handles(context, linear.rows, handles, &layout, &own), STARLIN_SUCCESS);
+    y = linear.y;
+    for (int i = 0; i < 4; i++) {
+        linear.y = i % 2 ? y : own;
+        CHECK(submit(&linear) == (i % 2 == 1));
+        CHECK_STATUS(starlin_context_wait(context), STARLIN_SUCCESS);
+        if (i % 2 == 0)
+            CHECK_STATUS(starlin_matrix_read(own, linear.y_data, 0), STARLIN_SUCCESS);
+        CHECK_EQ_INT(linear_wrong(&linear), 0);
+        memset(linear.y_data, 0xff, (size_t)(M * N) * sizeof(float));
+    }
+    starlin_matrix_destroy(own);
+    for (int i = 0; i < 2; i++)
+        starpu_data_unregister(handles[i]);
+    linear_close(&linear);
+}
+
 /* A rank that refuses the operator at which figures are exchanged: every rank hears why, and may try again.
  */
 static void test_refused(starlin_context_t *context)
@@ -168,6 +206,7 @@ int main(int argc, char **argv)
     if (context != NULL) {
         test_no_steps(context);
         test_pieces(context);
+        test_apart(context);
         test_refused(context);
     }
     CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);

@@ -171,7 +171,8 @@ static void test_tuned(void)
     rows = plan(context, &shape, 1);
     if (rows != NULL) {
         CHECK(starlin__chunking_planning(rows)->costs.tuned);
-        CHECK(memcmp(&starlin__chunking_planning(rows)->costs.inputs[0].gemm, &input.gemm, sizeof input.gemm) == 0);
+        CHECK(memcmp(&starlin__chunking_planning(rows)->costs.inputs[0].gemm, &input.gemm,
+                     sizeof input.gemm) == 0);
     }
     starlin_chunking_destroy(rows);
     other.m = 512; /* beyond the curves */

@@ -94,8 +94,8 @@ starlin_status_t starlin__comm_check(const char *request);
 /* Opens the communicator that setup->config->comm asks for ("auto": the first usable one). ERR_UNSUPPORTED
  * for a name that is not built lists those that are. */
 starlin_status_t starlin__comm_create(starlin__comm_setup_t *setup, starlin__comm_t **comm_p);
-/* Before the first request with this number of CTAs: nothing for 0, the communicator's own. Collective; blocks;
- * while no collective is in flight. An error is every rank's. */
+/* Before the first request with this number of CTAs: nothing for 0, the communicator's own. Collective;
+ * blocks; while no collective is in flight. An error is every rank's. */
 starlin_status_t starlin__comm_prepare_ctas(starlin__comm_t *comm, unsigned ctas);
 void starlin__comm_destroy(starlin__comm_t *comm); /* NULL does nothing */
 
