@@ -4,12 +4,12 @@
  * beyond, the curve's last slope serves. Thorough: more sizes, all of them. */
 #include "calibrate.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate_comms.h"
 #include "calibrate_private.h"
 #include "figures.h"
+#include "numbers.h"
 #include "tuned.h"
 
 /* Budget for the gemms and for the collectives of one layer; half of it is the last point's. */
@@ -69,12 +69,6 @@ static starlin_status_t allreduce_once(calibration_t *calibration)
                           context->config.timeout_ms);
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static starlin_status_t run_times(calibration_t *calibration, once_fn_t once, size_t count, double *times_us)
 {
     for (size_t i = 0; i < count; i++) {
@@ -99,7 +93,7 @@ starlin_status_t starlin__calibration_time(calibration_t *calibration, once_fn_t
     if (status == STARLIN_SUCCESS)
         status = run_times(calibration, once, count, times_us);
     if (status == STARLIN_SUCCESS) {
-        qsort(times_us, count, sizeof times_us[0], compare_times);
+        starlin__numbers_sort(times_us, count);
         *time_us = times_us[calibration->thorough ? count / 2 : 0];
     }
     return starlin__agree_max(calibration->context, status, time_us, 1);

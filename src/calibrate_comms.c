@@ -4,10 +4,10 @@
  * before the gemm whose blocks stay to its end. */
 #include "calibrate_comms.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "calibrate_private.h"
+#include "numbers.h"
 
 enum { MOST_SAMPLES = 32 };
 static const double most_slowdown = 4.0;
@@ -111,18 +111,12 @@ static starlin_status_t sample(starlin__calibration_t *calibration)
     return STARLIN_SUCCESS;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Of all but the warm-up. */
 static double median(const beside_t *beside, double *samples)
 {
     size_t count = beside->nsamples - 1;
 
-    qsort(samples + 1, count, sizeof samples[0], compare_numbers);
+    starlin__numbers_sort(samples + 1, count);
     return samples[1 + count / 2];
 }
 

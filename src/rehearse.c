@@ -5,11 +5,11 @@
 #include "rehearse.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "matrix.h"
+#include "numbers.h"
 #include "rehearse_lists.h"
 
 /* For all runs together: of the time that is left for planning, no more and no less than this. */
@@ -97,12 +97,6 @@ static starlin_status_t candidate_run(starlin_context_t *context, const starlin_
     return STARLIN_SUCCESS;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Runs the lists that are still in the race; every other round backwards: a neighbour's heat is then no
  * list's lasting disadvantage. */
 static starlin_status_t run_round(starlin_context_t *context, const starlin__scratch_t *scratch,
@@ -132,7 +126,7 @@ static starlin_status_t agree_times(starlin_context_t *context, candidate_t *can
         STARLIN__FORWARD(
             starlin__agree_max(context, STARLIN_SUCCESS, &candidate->runs_us[candidate->nruns - 1], 1));
         memcpy(sorted_us, candidate->runs_us, candidate->nruns * sizeof(double));
-        qsort(sorted_us, candidate->nruns, sizeof(double), compare_times);
+        starlin__numbers_sort(sorted_us, candidate->nruns);
         candidate->time_us = sorted_us[candidate->nruns / 2];
     }
     return STARLIN_SUCCESS;

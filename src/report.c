@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "numbers.h"
 #include "report_work.h"
 
 static int span_compare(const void *a, const void *b)
@@ -183,12 +184,6 @@ static double gemm_alone(const starlin__report_work_t *work, const starlin__work
     return planned_us > 0 ? planned_us : work->us_per_row * (double)one->span->rows;
 }
 
-static int double_compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 /* What ran beside what, and what that did to the gemms. Alone, they ran at the median rate: the first of all
  * is often many times slower. */
 static void work_beside(starlin__report_work_t *work)
@@ -202,7 +197,7 @@ static void work_beside(starlin__report_work_t *work)
         if (one->span->kind == STARLIN__SPAN_GEMM && !(one->beside_us > 0) && one->span->rows > 0)
             work->scratch[nalone++] = starlin__work_duration(one) / (double)one->span->rows;
     }
-    qsort(work->scratch, nalone, sizeof(double), double_compare);
+    starlin__numbers_sort(work->scratch, nalone);
     work->us_per_row = nalone > 0 ? (work->scratch[(nalone - 1) / 2] + work->scratch[nalone / 2]) / 2 : 0;
     for (size_t i = 0; i < work->nspans; i++) {
         starlin__work_span_t *one = &work->spans[i];

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "numbers.h"
 #include "report_work.h"
 
 /* Which of its three possible causes took most of the gap between a gemm and its collective? */
@@ -78,12 +79,6 @@ static void report_lanes(const starlin__report_work_t *work, starlin_report_t *r
         lanes[i].idle_us = total_us - lanes[i].busy_us;
 }
 
-static int double_compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 static void report_means(const starlin__report_work_t *work, starlin_report_t *report)
 {
     starlin_report_step_t *mean = &report->mean;
@@ -106,7 +101,7 @@ static void report_means(const starlin__report_work_t *work, starlin_report_t *r
     mean->first_sequence = report->steps[0].first_sequence;
     mean->noperators /= n;
     mean->gemm_slowdown = starlin__report_slowdown(work, SIZE_MAX);
-    qsort(scratch, n, sizeof(double), double_compare);
+    starlin__numbers_sort(scratch, n);
     report->min_us = scratch[0];
     report->max_us = scratch[n - 1];
     report->median_us = (scratch[(n - 1) / 2] + scratch[n / 2]) / 2;

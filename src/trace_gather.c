@@ -3,10 +3,10 @@
  * Between hosts an exchange returns on all ranks at nearly the same time: the median difference of many
  * returns is the offset. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "context.h"
+#include "numbers.h"
 #include "report_api.h"
 #include "trace.h"
 
@@ -18,12 +18,6 @@ typedef struct hello {
     double clock_us[NROUNDS]; /* when each exchange returned */
 } hello_t;
 
-static int double_compare(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 static double clock_offset(const hello_t *reference, const hello_t *other)
 {
     double differences[NROUNDS];
@@ -31,7 +25,7 @@ static double clock_offset(const hello_t *reference, const hello_t *other)
         return 0;
     for (int i = 0; i < NROUNDS; i++)
         differences[i] = reference->clock_us[i] - other->clock_us[i];
-    qsort(differences, NROUNDS, sizeof(double), double_compare);
+    starlin__numbers_sort(differences, NROUNDS);
     return differences[NROUNDS / 2];
 }
 

@@ -7,8 +7,9 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "numbers.h"
 
 /* Steps at the beginning, and in each mode, that are slower for other reasons; steps that are timed then. */
 enum { WARMUPS = 2, MEASURED = 5 };
@@ -113,18 +114,12 @@ static void times_add(times_t *times, double time_us)
         times->time_us[times->count++ % MEASURED] = time_us;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double times_median(const times_t *times)
 {
     double sorted_us[MEASURED];
 
     memcpy(sorted_us, times->time_us, sizeof sorted_us);
-    qsort(sorted_us, MEASURED, sizeof sorted_us[0], compare_times);
+    starlin__numbers_sort(sorted_us, MEASURED);
     return sorted_us[MEASURED / 2];
 }
 
