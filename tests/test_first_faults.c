@@ -72,11 +72,12 @@ static void test_pieces(starlin_context_t *context)
  * are computed chunk by chunk again. */
 static void test_apart(starlin_context_t *context)
 {
+    enum { COUNT = 5 }; /* more than workers, so that many chunks are slower */
     static const slowness_t slowness = {.call_us = 4000};
-    linear_t linear = {.context = context, .m = M, .n = N, .k = K, .count = 2};
+    linear_t linear = {.context = context, .m = M, .n = N, .k = K, .count = COUNT};
     starlin_matrix_layout_t layout = {.cols = N};
-    starpu_data_handle_t handles[2];
-    static float data[2][M / 2 * N];
+    starpu_data_handle_t handles[COUNT];
+    static float data[COUNT][M / COUNT * N];
     starlin_matrix_t *y, *own = NULL;
 
     set_slow(&slowness);
@@ -86,8 +87,8 @@ static void test_apart(starlin_context_t *context)
     run_steps(&linear, 3, 1);
     CHECK(is_replaced(&linear));
     set_slow(NULL);
-    for (int i = 0; i < 2; i++)
-        starpu_matrix_data_register(&handles[i], STARPU_MAIN_RAM, (uintptr_t)data[i], N, N, M / 2,
+    for (int i = 0; i < COUNT; i++)
+        starpu_matrix_data_register(&handles[i], STARPU_MAIN_RAM, (uintptr_t)data[i], N, N, M / COUNT,
                                     sizeof(float));
     CHECK_STATUS(starlin_matrix_from_handles(context, linear.rows, handles, &layout, &own), STARLIN_SUCCESS);
     y = linear.y;
@@ -101,7 +102,7 @@ static void test_apart(starlin_context_t *context)
         memset(linear.y_data, 0xff, (size_t)(M * N) * sizeof(float));
     }
     starlin_matrix_destroy(own);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < COUNT; i++)
         starpu_data_unregister(handles[i]);
     linear_close(&linear);
 }
