@@ -12,6 +12,7 @@
 #include "calibrate_comms.h"
 #include "fake_device.h"
 #include "tuned.h"
+#include "tune_dir.h"
 #include "world.h"
 
 /* The linker puts the first in the place of the library's clock. */
@@ -281,12 +282,10 @@ static void test_slowdown(void)
 
 int main(int argc, char **argv)
 {
-    char directory[64], path[96];
     starlin_context_t *context;
 
     world_begin(&argc, &argv);
-    snprintf(directory, sizeof directory, "/tmp/starlin-comms-%d-%d", (int)getpid(), world_rank);
-    setenv("STARLIN_TUNE_DIR", directory, 1);
+    tune_dir_open();
     setenv("STARLIN_MAX_CTAS", "512", 1); /* a limit is no number of its own */
     test_slowdown();
     context = world_context(600000); /* long, for exchanges look at the clock often */
@@ -308,10 +307,6 @@ int main(int argc, char **argv)
         context->comm->ops = own;
         CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);
     }
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/curves-1.txt%s", directory, i ? ".lock" : "");
-        unlink(path);
-    }
-    rmdir(directory);
+    tune_dir_close();
     return world_end();
 }

@@ -9,11 +9,10 @@
 
 #include "planning.h"
 #include "tried.h"
+#include "tune_dir.h"
 #include "tuned.h"
 
 enum { M = 30, N = 7, K = 9, TIMEOUT_MS = 60000, TRIED = 22 /* operators, one per step */ };
-
-static char directory[64];
 
 /* Known curves: an hour-long layer, of which half can be hidden, too long to be rehearsed. */
 static void store_curves(starlin_context_t *context, const starlin_linear_shape_t *shape, double time_us)
@@ -171,8 +170,7 @@ int main(int argc, char **argv)
 
     setenv("STARPU_SILENT", "1", 0);
     world_begin(&argc, &argv);
-    snprintf(directory, sizeof directory, "/tmp/starlin-first-steps-%d-%d", (int)getpid(), world_rank);
-    setenv("STARLIN_TUNE_DIR", directory, 1);
+    tune_dir_open();
     unsetenv("STARLIN_TRIAL");
     test_planned();
     context = world_context(TIMEOUT_MS);
@@ -183,11 +181,6 @@ int main(int argc, char **argv)
     }
     CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);
     test_off();
-    for (int i = 0; i < 2; i++) {
-        char path[96];
-        snprintf(path, sizeof path, "%s/curves-1.txt%s", directory, i ? ".lock" : "");
-        unlink(path);
-    }
-    rmdir(directory);
+    tune_dir_close();
     return world_end();
 }

@@ -7,6 +7,7 @@
 #include "calibrate.h"
 #include "gpu.h"
 #include "tuned.h"
+#include "tune_dir.h"
 #include "world.h"
 
 static void check_entry(const starlin_context_t *context, const starlin_linear_shape_t *shape,
@@ -62,7 +63,6 @@ static void run(starlin_context_t *context)
 
 int main(int argc, char **argv)
 {
-    char directory[64], path[96];
     starlin_context_t *context;
 
     setenv("STARPU_SILENT", "1", 0);
@@ -71,17 +71,12 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return 77;
     }
-    snprintf(directory, sizeof directory, "/tmp/starlin-gpu-tune-%d-%d", (int)getpid(), world_rank);
-    setenv("STARLIN_TUNE_DIR", directory, 1);
+    tune_dir_open();
     context = world_context(60000);
     if (context != NULL) {
         run(context);
         CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);
     }
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/curves-1.txt%s", directory, i ? ".lock" : "");
-        unlink(path);
-    }
-    rmdir(directory);
+    tune_dir_close();
     return world_end();
 }

@@ -11,9 +11,8 @@
 #include "row_linear.h"
 #include "starlin/starlin_plan.h"
 #include "tuned.h"
+#include "tune_dir.h"
 #include "world.h"
-
-static char directory[64];
 
 static starlin_context_t *open_context(const char *comm)
 {
@@ -264,8 +263,7 @@ static void test_wrong_use(void)
 int main(int argc, char **argv)
 {
     world_begin(&argc, &argv);
-    snprintf(directory, sizeof directory, "/tmp/starlin-rehearse-%d-%d", (int)getpid(), world_rank);
-    setenv("STARLIN_TUNE_DIR", directory, 1);
+    tune_dir_open();
     test_nothing_to_gain();
     test_much_to_gain();
     test_failed_run();
@@ -274,11 +272,6 @@ int main(int argc, char **argv)
     if (world_nranks == 1)
         test_failures();
     test_wrong_use();
-    for (int i = 0; i < 2; i++) {
-        char path[96];
-        snprintf(path, sizeof path, "%s/curves-1.txt%s", directory, i ? ".lock" : "");
-        unlink(path);
-    }
-    rmdir(directory);
+    tune_dir_close();
     return world_end();
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tuned.h"
+#include "tune_dir.h"
 #include "world.h"
 
 static unsigned offered[4];
@@ -88,12 +89,10 @@ static void check_entries(starlin_context_t *context)
 
 int main(int argc, char **argv)
 {
-    char directory[64], path[96];
     starlin_context_t *context;
 
     world_begin(&argc, &argv);
-    snprintf(directory, sizeof directory, "/tmp/starlin-tuned-%d-%d", (int)getpid(), world_rank);
-    setenv("STARLIN_TUNE_DIR", directory, 1);
+    tune_dir_open();
     context = world_context(10000);
     if (context != NULL) {
         const starlin__comm_ops_t *own = context->comm->ops;
@@ -104,10 +103,6 @@ int main(int argc, char **argv)
         context->comm->ops = own;
         CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);
     }
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/curves-1.txt%s", directory, i ? ".lock" : "");
-        unlink(path);
-    }
-    rmdir(directory);
+    tune_dir_close();
     return world_end();
 }
