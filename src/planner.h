@@ -82,9 +82,10 @@ double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t 
  * both), improved by small steps. Deterministic; about a millisecond or less, whatever m is. m >= 1. */
 void starlin__plan_choose(const starlin__plan_input_t *input, starlin__plan_t *plan_p);
 
-/* The best plan over all numbers of thread blocks; one chunk has the communicator's own number, and so have
- * serial_us and comm_us. */
-void starlin__plan_choose_ctas(const starlin__costs_t *costs, starlin__plan_t *plan_p);
+/* The best plan over all inputs; one chunk has the communicator's own number of thread blocks, and so have
+ * serial_us and comm_us. *second_p: the best chunked one of another input; nchunks 0: there is none. */
+void starlin__plan_choose_ctas(const starlin__costs_t *costs, starlin__plan_t *plan_p,
+                               starlin__plan_t *second_p);
 
 /* The input for this number of thread blocks and these pieces; the first one where there is none. */
 const starlin__plan_input_t *starlin__costs_input(const starlin__costs_t *costs, unsigned ctas,

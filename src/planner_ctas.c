@@ -38,31 +38,48 @@ double starlin__plan_best_ctas(const starlin__costs_t *costs, const int64_t *row
     return best_us;
 }
 
-void starlin__plan_choose_ctas(const starlin__costs_t *costs, starlin__plan_t *plan_p)
+/* Keeps the two fastest of the chunked plans. */
+static void keep_two(const starlin__plan_t *plan, starlin__plan_t *first, starlin__plan_t *second)
 {
-    starlin__plan_t own, plan;
+    if (plan->nchunks <= 1)
+        return;
+    if (first->nchunks == 0 || plan->predicted_us < first->predicted_us * (1.0 - NO_DIFFERENCE)) {
+        *second = *first;
+        *first = *plan;
+    } else if (second->nchunks == 0 || plan->predicted_us < second->predicted_us) {
+        *second = *plan;
+    }
+}
+
+void starlin__plan_choose_ctas(const starlin__costs_t *costs, starlin__plan_t *plan_p,
+                               starlin__plan_t *second_p)
+{
+    starlin__plan_t own, first = {0}, plan;
     double min_gain = costs->inputs[0].min_gain;
 
     assert(costs->ninputs >= 1 && costs->ninputs <= STARLIN__MOST_INPUTS);
-    starlin__plan_choose(&costs->inputs[0], &own);
-    *plan_p = own;
-    for (size_t i = 1; i < costs->ninputs; i++) {
+    *second_p = first;
+    for (size_t i = 0; i < costs->ninputs; i++) {
         starlin__plan_choose(&costs->inputs[i], &plan);
-        if (plan.nchunks > 1 && plan.predicted_us < plan_p->predicted_us * (1.0 - NO_DIFFERENCE))
-            *plan_p = plan;
+        if (i == 0)
+            own = plan;
+        keep_two(&plan, &first, second_p);
     }
+    *plan_p = first;
     plan_p->serial_us = own.serial_us;
     plan_p->comm_us = own.comm_us;
-    if (plan_p->nchunks == 1 || plan_p->predicted_us <= own.serial_us * (1.0 - min_gain))
+    if (first.nchunks > 1 && first.predicted_us <= own.serial_us * (1.0 - min_gain))
+        return;
+    *plan_p = own;
+    if (first.nchunks == 0)
         return;
     /* a gain against one chunk with as many blocks, but a single collective has the communicator's own number
      */
-    plan = *plan_p;
-    *plan_p = own;
+    *second_p = first;
     plan_p->nchunks = 1;
     plan_p->rows[0] = costs->inputs[0].m;
     plan_p->predicted_us = own.serial_us;
     snprintf(plan_p->reason, sizeof plan_p->reason,
-             "chunking would take %.0f us, one chunk %.0f us: gain below %.1f%%", plan.predicted_us,
+             "chunking would take %.0f us, one chunk %.0f us: gain below %.1f%%", first.predicted_us,
              own.serial_us, 100.0 * min_gain);
 }

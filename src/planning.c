@@ -89,6 +89,8 @@ static void keep_whole(const starlin__plan_input_t *input, starlin__plan_t *plan
 
     if (plan->nchunks == 1 || hideable_us >= input->min_gain * plan->serial_us)
         return;
+    plan->ctas = 0;
+    plan->piece_rows = 0;
     plan->nchunks = 1;
     plan->rows[0] = input->m;
     plan->predicted_us = plan->serial_us;
@@ -126,7 +128,7 @@ static starlin_status_t plan(starlin_context_t *context, const starlin__scratch_
         costs->inputs[i].nlayers = nshapes < STEADY_LAYERS ? (unsigned)nshapes : STEADY_LAYERS;
     for (size_t i = 1; different > 0.0 && i < nshapes; i++)
         STARLIN__FORWARD(add_layer(context, &shapes[i], costs));
-    starlin__plan_choose_ctas(costs, &planning->plan);
+    starlin__plan_choose_ctas(costs, &planning->plan, &planning->second);
     keep_whole(&costs->inputs[0], &planning->plan);
     planning->simulated_us = planning->plan.predicted_us;
     if (different <= 0.0)

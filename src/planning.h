@@ -19,6 +19,7 @@ typedef struct starlin__rehearsed {
 typedef struct starlin__planning {
     starlin__costs_t costs;
     starlin__plan_t plan;    /* predicted_us: as tried where it was, else as simulated */
+    starlin__plan_t second;  /* the planner's next best with other CTAs or pieces; nchunks 0: none */
     double simulated_us;     /* of the chosen list, per layer */
     const char *unrehearsed; /* why nothing was tried, or NULL; static text */
     size_t nlists;           /* that were tried, one chunk first; 0: none */

@@ -113,18 +113,23 @@ static starlin_status_t run_round(starlin_context_t *context, const starlin__scr
     return STARLIN_SUCCESS;
 }
 
-/* The slowest rank's times count, so that all ranks see the same race. */
+/* The slowest rank's times count, so that all ranks see the same race. In one exchange: *spent_us too. */
 static starlin_status_t agree_times(starlin_context_t *context, candidate_t *candidates, size_t count,
-                                    starlin_status_t status)
+                                    starlin_status_t status, double *spent_us)
 {
-    STARLIN__FORWARD(starlin__agree_max(context, status, NULL, 0));
+    double figures[MOST_TRIED + 1] = {0.0};
+
+    for (size_t i = 0; status == STARLIN_SUCCESS && i < count; i++)
+        figures[i] = candidates[i].is_out ? 0.0 : candidates[i].runs_us[candidates[i].nruns - 1];
+    figures[count] = *spent_us;
+    STARLIN__FORWARD(starlin__agree_max(context, status, figures, count + 1));
+    *spent_us = figures[count];
     for (size_t i = 0; i < count; i++) {
         candidate_t *candidate = &candidates[i];
         double sorted_us[MOST_ROUNDS];
         if (candidate->is_out)
             continue;
-        STARLIN__FORWARD(
-            starlin__agree_max(context, STARLIN_SUCCESS, &candidate->runs_us[candidate->nruns - 1], 1));
+        candidate->runs_us[candidate->nruns - 1] = figures[i];
         memcpy(sorted_us, candidate->runs_us, candidate->nruns * sizeof(double));
         starlin__numbers_sort(sorted_us, candidate->nruns);
         candidate->time_us = sorted_us[candidate->nruns / 2];
@@ -158,9 +163,8 @@ static starlin_status_t run_rounds(starlin_context_t *context, const starlin__sc
     for (size_t round = 0; round < MOST_ROUNDS && spent_us + round_us < limits->budget_us; round++) {
         if (status == STARLIN_SUCCESS)
             status = run_round(context, scratch, limits->nlayers, candidates, count, round);
-        STARLIN__FORWARD(agree_times(context, candidates, count, status));
         spent_us = starlin__now_us() - start_us;
-        STARLIN__FORWARD(starlin__agree_max(context, STARLIN_SUCCESS, &spent_us, 1));
+        STARLIN__FORWARD(agree_times(context, candidates, count, status, &spent_us));
         drop_slow(candidates, count, round);
         round_us = spent_us - before_us;
         before_us = spent_us;
@@ -185,8 +189,8 @@ static starlin_status_t make_candidates(starlin_context_t *context, const starli
                                         size_t limit, candidate_t *candidates, size_t *count_p)
 {
     starlin__plan_t plans[MOST_TRIED];
-    size_t count =
-        starlin__rehearse_lists(&planning->costs, context->device != NULL, &planning->plan, limit, plans);
+    size_t count = starlin__rehearse_lists(&planning->costs, context->device != NULL, &planning->plan,
+                                           &planning->second, limit, plans);
 
     for (size_t i = 0; i < count; i++) {
         candidates[i].plan = plans[i];

@@ -77,22 +77,6 @@ static starlin__plan_t shrinking_list(const race_t *race)
     return (starlin__plan_t){.nchunks = 4, .rows = {3 * eighth, 3 * eighth, eighth, m - 7 * eighth}};
 }
 
-/* The best plan with another number of CTAs, or other pieces, than this one. */
-static starlin__plan_t second_best(const race_t *race, const starlin__plan_t *first)
-{
-    starlin__plan_t best = {0}, plan;
-
-    for (size_t i = 0; i < race->costs->ninputs; i++) {
-        const starlin__plan_input_t *input = &race->costs->inputs[i];
-        if (input->ctas == first->ctas && input->piece_rows == first->piece_rows)
-            continue;
-        starlin__plan_choose(input, &plan);
-        if (plan.nchunks > 1 && (best.nchunks == 0 || plan.predicted_us < best.predicted_us))
-            best = plan;
-    }
-    return best;
-}
-
 /* On a device a gemm that fills it just once has room beside it; larger ones are more efficient. */
 static int64_t prompt_rows(const race_t *race)
 {
@@ -126,7 +110,7 @@ static void add_lists(race_t *race, const starlin__plan_t *lists, size_t count)
 
 /* A step that is waited for ends with a collective that nothing hides: small chunks, or a small tail. On an
  * H200 a link as slow as the gemm wanted small chunks all the way, a faster one 1024 rows before the tail. */
-static void add_waited_lists(race_t *race, const starlin__plan_t *plan)
+static void add_waited_lists(race_t *race, const starlin__plan_t *plan, const starlin__plan_t *second)
 {
     int64_t rows = prompt_rows(race);
     unsigned ctas = few_ctas(race, rows);
@@ -134,7 +118,7 @@ static void add_waited_lists(race_t *race, const starlin__plan_t *plan)
     const starlin__plan_t large[] = {with_tail(race, middle, 2),    fine,
                                      with_tail(race, fine, 1),      *plan,
                                      equal_list(race, rows, 0),     middle,
-                                     equal_list(race, 4 * rows, 0), second_best(race, plan)},
+                                     equal_list(race, 4 * rows, 0), *second},
                           small[] = {equal_list(race, rows, 0),
                                      shrinking_list(race),
                                      fine,
@@ -181,7 +165,7 @@ static void add_host_lists(race_t *race, const starlin__plan_t *plan)
 }
 
 size_t starlin__rehearse_lists(const starlin__costs_t *costs, bool on_device, const starlin__plan_t *plan,
-                               size_t limit, starlin__plan_t *plans)
+                               const starlin__plan_t *second, size_t limit, starlin__plan_t *plans)
 {
     race_t race = {.costs = costs, .limit = limit, .plans = plans};
     starlin__plan_t one = {.nchunks = 1, .rows = {costs->inputs[0].m}};
@@ -194,7 +178,7 @@ size_t starlin__rehearse_lists(const starlin__costs_t *costs, bool on_device, co
     if (on_device && costs->inputs[0].nlayers > 1)
         add_chained_lists(&race, plan);
     else if (on_device)
-        add_waited_lists(&race, plan);
+        add_waited_lists(&race, plan, second);
     else
         add_host_lists(&race, plan);
     return race.count;

@@ -68,14 +68,14 @@ static void check_pieces(void)
 {
     starlin__costs_t costs = {.ninputs = 2,
                               .inputs = {line_input(1600, 800.0, 0), line_input(1600, 800.0, 0)}};
-    starlin__plan_t plan;
+    starlin__plan_t plan, second;
 
     for (size_t i = 0; i < 2; i++) {
         costs.inputs[i].prompt_rows = 100.0;
         costs.inputs[i].row_quantum = 100;
     }
     costs.inputs[1].piece_rows = 100;
-    starlin__plan_choose_ctas(&costs, &plan);
+    starlin__plan_choose_ctas(&costs, &plan, &second);
     CHECK_EQ_INT(plan.piece_rows, 0);
     CHECK(plan.nchunks > 4);
     for (size_t i = 0; i < 2; i++) {
@@ -83,7 +83,7 @@ static void check_pieces(void)
         starlin__curve_add(&costs.inputs[i].comm, 0.0, 150.0);
         starlin__curve_add(&costs.inputs[i].comm, 3200.0, 950.0);
     }
-    starlin__plan_choose_ctas(&costs, &plan);
+    starlin__plan_choose_ctas(&costs, &plan, &second);
     CHECK_EQ_INT(plan.piece_rows, 100);
     CHECK(plan.nchunks > 1 && plan.rows[0] > 100);
     CHECK(starlin__costs_input(&costs, 0, 100) == &costs.inputs[1]);
@@ -125,12 +125,13 @@ static void check_choice(void)
 {
     starlin__costs_t costs = {.ninputs = 2,
                               .inputs = {line_input(1000, 200.0, 0), line_input(1000, 400.0, 2)}};
-    starlin__plan_t plan;
+    starlin__plan_t plan, second;
 
     costs.inputs[0].gemm_slowdown = 1.5;
     costs.inputs[0].comm_delay_us = costs.inputs[1].comm_delay_us = 0.0;
-    starlin__plan_choose_ctas(&costs, &plan);
+    starlin__plan_choose_ctas(&costs, &plan, &second);
     CHECK_EQ_INT(plan.ctas, 2);
+    CHECK(second.ctas == 0 && second.nchunks > 1 && second.predicted_us >= plan.predicted_us);
     CHECK(plan.nchunks > 1);
     CHECK(is_near(plan.serial_us, 1200.0));
     CHECK(plan.predicted_us < 1100.0);
@@ -138,7 +139,7 @@ static void check_choice(void)
     /* nothing can be hidden: the fastest collective, in one piece */
     for (size_t i = 0; i < 2; i++)
         costs.inputs[i].comm_uses_core = true;
-    starlin__plan_choose_ctas(&costs, &plan);
+    starlin__plan_choose_ctas(&costs, &plan, &second);
     CHECK_EQ_INT(plan.ctas, 0);
     CHECK_EQ_INT(plan.nchunks, 1);
     CHECK(is_near(plan.predicted_us, 1200.0));
@@ -150,7 +151,7 @@ static void check_against_fastest(void)
 {
     starlin__costs_t costs = {.ninputs = 2,
                               .inputs = {line_input(1000, 10.0, 0), line_input(1000, 100.0, 2)}};
-    starlin__plan_t plan;
+    starlin__plan_t plan, second;
 
     costs.inputs[0].task_us = 50.0;
     costs.inputs[1].comm_delay_us = 0.0;
@@ -158,7 +159,7 @@ static void check_against_fastest(void)
     starlin__plan_choose(&costs.inputs[1], &plan);
     CHECK(plan.nchunks > 1);
     costs.inputs[0].task_us = 0.0;
-    starlin__plan_choose_ctas(&costs, &plan);
+    starlin__plan_choose_ctas(&costs, &plan, &second);
     CHECK_EQ_INT(plan.nchunks, 1);
     CHECK_EQ_INT(plan.ctas, 0);
     CHECK_EQ_INT(plan.rows[0], 1000);
@@ -180,11 +181,11 @@ static bool has_list(const starlin__plan_t *plans, size_t count, unsigned ctas, 
 /* What holds for every set of lists. */
 static size_t make_lists(const starlin__costs_t *costs, bool on_device, size_t limit, starlin__plan_t *plans)
 {
-    starlin__plan_t plan;
+    starlin__plan_t plan, second;
     size_t count;
 
-    starlin__plan_choose_ctas(costs, &plan);
-    count = starlin__rehearse_lists(costs, on_device, &plan, limit, plans);
+    starlin__plan_choose_ctas(costs, &plan, &second);
+    count = starlin__rehearse_lists(costs, on_device, &plan, &second, limit, plans);
     CHECK(count >= 1 && count <= limit);
     CHECK_EQ_INT(plans[0].nchunks, 1);
     for (size_t i = 0; i < count; i++) {
