@@ -146,7 +146,10 @@ static starlin_status_t measure_gemm(calibration_t *calibration, int64_t m, star
 
     for (int64_t rows = smallest < m ? smallest : m;; rows = next_rows(calibration, rows, smallest, m)) {
         calibration->gemm.m = rows;
-        STARLIN__FORWARD(compute->ops->prepare(calibration->context->compute, &calibration->gemm));
+        /* a rank that cannot go on must not leave the others to the next exchange */
+        STARLIN__FORWARD(starlin__agree_max(
+            calibration->context, compute->ops->prepare(calibration->context->compute, &calibration->gemm),
+            NULL, 0));
         if (curve->npoints == 0)
             STARLIN__FORWARD(measure_wait(calibration, wait_us));
         STARLIN__FORWARD(starlin__calibration_time(calibration, gemm_once, &time_us));

@@ -252,6 +252,37 @@ static void test_failed_run(void)
     (void)starlin_context_destroy(context);
 }
 
+static const starlin__compute_ops_t *backend;
+
+static starlin_status_t refuse_second_point(starlin__compute_t *compute, const starlin__gemm_t *gemm)
+{
+    if (world_rank == world_nranks - 1 && gemm->m == 32)
+        return starlin__error(STARLIN_ERR_COMPUTE, "no algorithm (injected)");
+    return backend->prepare(compute, gemm);
+}
+
+/* One rank that cannot measure a gemm ends planning on all of them, and none waits for it. */
+static void test_failed_preparation(void)
+{
+    starlin_linear_shape_t shape = {.m = 1024, .n = 248, .k_local = 128};
+    starlin_context_t *context = open_overlapping();
+    starlin__compute_ops_t refusing;
+    starlin_chunking_t *rows = NULL;
+
+    if (context == NULL)
+        return;
+    context->config.timeout_ms = 20000;
+    backend = context->compute->ops;
+    refusing = *backend;
+    refusing.prepare = refuse_second_point;
+    context->compute->ops = &refusing;
+    CHECK_STATUS(starlin_chunking_plan(context, &shape, 1, NULL, &rows), STARLIN_ERR_COMPUTE);
+    CHECK_CONTAINS(starlin_last_error(), "no algorithm (injected)");
+    context->compute->ops = backend;
+    CHECK(rows == NULL);
+    CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);
+}
+
 static void test_wrong_use(void)
 {
     size_t length = 7;
@@ -267,6 +298,7 @@ int main(int argc, char **argv)
     test_nothing_to_gain();
     test_much_to_gain();
     test_failed_run();
+    test_failed_preparation();
     test_tuned();
     test_uneven();
     if (world_nranks == 1)
