@@ -7,6 +7,7 @@
 
 #include "operator.h"
 #include "planning.h"
+#include "scratch.h"
 
 void starlin__rows_text(const int64_t *rows, size_t nchunks, char *text, size_t size)
 {
@@ -251,14 +252,16 @@ static starlin_status_t automatic(starlin_context_t *context, const starlin_line
         plan->reason[0] ? "; " : "", plan->reason);
     status =
         starlin__chunking_create(plan->rows, plan->nchunks, plan->reason[0] ? plan->reason : NULL, &chunking);
-    if (status != STARLIN_SUCCESS) {
+    if (status == STARLIN_SUCCESS) {
+        chunking->planning = planning;
+        chunking->ctas = plan->ctas;
+        chunking->piece_rows = plan->piece_rows;
+        status = put_on_trial(context, chunking);
+    } else {
         starlin__free(planning);
-        return status;
     }
-    chunking->planning = planning;
-    chunking->ctas = plan->ctas;
-    chunking->piece_rows = plan->piece_rows;
-    status = put_on_trial(context, chunking);
+    /* a rank without a list submits nothing: the others must not wait for it then */
+    status = starlin__agree_max(context, status, NULL, 0);
     if (status == STARLIN_SUCCESS)
         *chunking_p = chunking;
     else

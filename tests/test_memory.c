@@ -19,6 +19,13 @@ static starlin_status_t plan(starlin_context_t *context, starlin_dtype_t dtype)
     return status;
 }
 
+static uint64_t count_allocations(starlin_context_t *context, starlin_dtype_t dtype)
+{
+    uint64_t before = starlin__alloc_count;
+    CHECK_STATUS(plan(context, dtype), STARLIN_SUCCESS);
+    return starlin__alloc_count - before;
+}
+
 /* Rank 0's allocation of operands fails. */
 static void test_operand(starlin_context_t *context, starlin_dtype_t dtype, uint64_t at)
 {
@@ -45,6 +52,9 @@ int main(int argc, char **argv)
         /* the first two are the exchange of the arguments */
         for (uint64_t at = 3; at <= 5; at++)
             test_operand(context, STARLIN_F32, at);
+        /* the list itself; the last two are the exchange behind it */
+        test_operand(context, STARLIN_F32,
+                     count_allocations(context, STARLIN_F32) - (world_nranks > 1 ? 2 : 0));
     }
     CHECK_STATUS(starlin_context_destroy(context), STARLIN_SUCCESS);
     return world_end();
