@@ -5,8 +5,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include <starpu.h>
 
-#include "operator.h"
-#include "ranges.h"
+#include "graph/operator.h"
+#include "record/ranges.h"
 
 /* --- start and end, on the thread that goes through a round */
 

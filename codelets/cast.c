@@ -3,8 +3,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include <starpu.h>
 
-#include "operator.h"
-#include "ranges.h"
+#include "graph/operator.h"
+#include "record/ranges.h"
 
 /* --- bodies: the argument is the chunk's record; buffers are sum_i (R) of each
  * chunk, y_i (W) of each chunk */

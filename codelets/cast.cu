@@ -5,7 +5,7 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-#include "cast_kernel.h"
+#include "codelets/cast_kernel.h"
 
 namespace
 {

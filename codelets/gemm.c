@@ -3,9 +3,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include <starpu.h>
 
-#include "figures.h"
-#include "operator.h"
-#include "ranges.h"
+#include "plan/figures.h"
+#include "graph/operator.h"
+#include "record/ranges.h"
 
 starlin__gemm_hook_fn_t starlin__gemm_hook;
 void *starlin__gemm_hook_arg;

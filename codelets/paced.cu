@@ -4,7 +4,7 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-#include "paced.h"
+#include "codelets/paced.h"
 
 namespace
 {

@@ -4,7 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <starpu.h>
 
-#include "operator.h"
+#include "graph/operator.h"
 
 /* --- end, on the progress thread */
 

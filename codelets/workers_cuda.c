@@ -3,7 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <starpu.h>
 
-#include "operator.h"
+#include "graph/operator.h"
 
 /* Bodies launch on streams of the library. Asking for the worker's own stream once tells StarPU that its
  * streams are known about; otherwise it warns at every worker's first task. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Stands in for workers_cuda.c in a build without CUDA. */
 #define _POSIX_C_SOURCE 200809L
-#include "operator.h"
+#include "graph/operator.h"
 
 void starlin__workers_attach(void)
 {

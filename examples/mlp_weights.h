@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "perf/error.h"
+#include "../tools/perf/error.h"
 
 typedef struct mlp_weights {
     int64_t vocabulary, hidden, inner;

@@ -13,7 +13,7 @@
 #include <starpu.h>
 
 #include "check.h"
-#include "internal.h"
+#include "base/base.h"
 
 #define REPETITIONS 9
 

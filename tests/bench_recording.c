@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "internal.h"
+#include "base/base.h"
 
 enum { STEPS = 10, M = 512, N = 512, K = 512 };
 

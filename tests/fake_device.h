@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-#include "scratch.h"
-#include "tune.h"
+#include "plan/scratch.h"
+#include "plan/tune.h"
 
 struct starlin__event {
     starlin__stream_t stream;

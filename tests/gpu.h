@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "device.h"
+#include "machine/device.h"
 
 /* Is there a device? Prints the reason if not. Uses no CUDA context, so StarPU may still be started. */
 static inline bool gpu_is_here(void)

@@ -11,7 +11,7 @@ fail() {
     failures=$((failures + 1))
 }
 
-mapfile -t files < <(find include src codelets examples tests \( -name '*.c' -o -name '*.h' -o -name '*.cu' \
+mapfile -t files < <(find include src codelets tools examples tests \( -name '*.c' -o -name '*.h' -o -name '*.cu' \
     -o -name '*.cuh' \) 2>/dev/null | sort)
 [ ${#files[@]} -gt 0 ] || { echo "no sources found"; exit 1; }
 
@@ -31,9 +31,9 @@ only 'hwloc[^>"]*' '(topology|hwloc)[^/]*$'
 only 'cupti[^>"]*' 'cupti[^/]*$'
 only 'nvtx3/[^>"]*' 'nvtx[^/]*$'
 only 'jansson\.h' '(json|safetensors)[^/]*$|^tests/'
-only 'mpi\.h' 'mpi[^/]*$|^examples/|^tests/'
+only 'mpi\.h' 'mpi[^/]*$|^tools/|^examples/|^tests/'
 only 'starpu[^>"]*' \
-    '^src/(context|matrix|row_linear|worker|starpu)[^/]*$|^src/policy/|^codelets/|^include/starlin/starlin_starpu\.h|^examples/own_tasks|^tests/|^examples/perf/[^/]*starpu'
+    '^src/(context|graph|operators|policy)/|^codelets/|^include/starlin/starlin_starpu\.h|^examples/own_tasks|^tests/|^tools/perf/[^/]*starpu'
 
 # starlin.h includes nothing but three headers of the C library
 while IFS= read -r header; do

@@ -3,7 +3,7 @@
 #ifndef STARLIN_TESTS_OPERAND_H
 #define STARLIN_TESTS_OPERAND_H
 
-#include "context.h"
+#include "graph/context.h"
 #include "row_linear.h"
 #include "starlin/starlin_cuda.h"
 

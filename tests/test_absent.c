@@ -2,7 +2,7 @@
 /* A rank that does not come: the others' calls end with a timeout, and so do their contexts. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
-#include "context.h"
+#include "graph/context.h"
 #include "linear.h"
 #include "world.h"
 

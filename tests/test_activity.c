@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From launches to spans, with a source that makes the times up: what waits for what, clocks that disagree,
  * launches without a time, and no room. */
-#include "activity.h"
+#include "record/activity.h"
 #include "check.h"
 
 enum { CAPACITY = 8 };

@@ -3,7 +3,7 @@
  * that), nothing hangs, and a later run works. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
-#include "internal.h"
+#include "base/base.h"
 #include "linear.h"
 
 enum { MOST_ALLOCATIONS = 200 };

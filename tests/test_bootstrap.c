@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The bootstrap of one rank, and locating ranks on nodes with an exchange that is made up. */
-#include "bootstrap.h"
+#include "ranks/bootstrap.h"
 #include "check.h"
 
 static int received_count;

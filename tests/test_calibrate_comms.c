@@ -8,10 +8,10 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "calibrate.h"
-#include "calibrate_comms.h"
+#include "plan/calibrate.h"
+#include "plan/calibrate_comms.h"
 #include "fake_device.h"
-#include "tuned.h"
+#include "plan/tuned.h"
 #include "tune_dir.h"
 #include "world.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "config.h"
+#include "base/config.h"
 
 static const char *const variables[] = {"STARLIN_COMM",
                                         "STARLIN_COMPUTE",

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "check.h"
-#include "context.h"
+#include "graph/context.h"
 #include "gpu.h"
 #include "linear.h"
 #include "watchdog.h"

@@ -7,10 +7,10 @@
 
 #include <unistd.h>
 
-#include "planning.h"
+#include "plan/planning.h"
 #include "tried.h"
 #include "tune_dir.h"
-#include "tuned.h"
+#include "plan/tuned.h"
 
 enum { M = 30, N = 7, K = 9, TIMEOUT_MS = 60000, TRIED = 22 /* operators, one per step */ };
 

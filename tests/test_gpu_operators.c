@@ -8,7 +8,7 @@
 #include "check.h"
 #include "gpu.h"
 #include "operand.h"
-#include "row_linear_insert.h"
+#include "operators/row_linear_insert.h"
 #include "world.h"
 
 typedef struct kind {

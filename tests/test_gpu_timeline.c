@@ -5,7 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 
-#include "context.h"
+#include "graph/context.h"
 #include "gpu.h"
 
 enum { NSTEPS = 4, NCHUNKS = 2, CTAS = 8, M = 8192, N = 8192, K = 16384, CAPACITY = 256 };

@@ -4,9 +4,9 @@
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
 
-#include "calibrate.h"
+#include "plan/calibrate.h"
 #include "gpu.h"
-#include "tuned.h"
+#include "plan/tuned.h"
 #include "tune_dir.h"
 #include "world.h"
 

@@ -3,7 +3,7 @@
  * and works when there is memory again. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
-#include "context.h"
+#include "graph/context.h"
 #include "linear.h"
 #include "world.h"
 

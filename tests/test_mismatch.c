@@ -2,7 +2,7 @@
 /* Ranks that do not agree: an error on every rank, with one text, soon; never a hang. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
-#include "context.h"
+#include "graph/context.h"
 #include "linear.h"
 #include "world.h"
 

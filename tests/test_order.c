@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "check.h"
-#include "context.h"
+#include "graph/context.h"
 #include "linear.h"
 #include "world.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "context.h"
+#include "graph/context.h"
 #include "linear.h"
-#include "matrix.h"
+#include "graph/matrix.h"
 #include "world.h"
 
 enum { M = 23, N = 11, K = 9 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The planner's parts on inputs with known answers: curves, simulation, equal cuts, fallbacks. */
 #include "check.h"
-#include "planner.h"
+#include "plan/planner.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The planner's choice: against times measured on an H200, and properties over random inputs. */
 #include "check.h"
-#include "planner.h"
+#include "plan/planner.h"
 
 #include <math.h>
 #include <time.h>

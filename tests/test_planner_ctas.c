@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Planning over numbers of thread blocks, the room that small gemms leave, and the lists of a rehearsal. */
 #include "check.h"
-#include "planner.h"
-#include "rehearse_lists.h"
+#include "plan/planner.h"
+#include "plan/rehearse_lists.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,11 +6,11 @@
 
 #include <unistd.h>
 
-#include "calibrate.h"
-#include "planning.h"
+#include "plan/calibrate.h"
+#include "plan/planning.h"
 #include "row_linear.h"
 #include "starlin/starlin_plan.h"
-#include "tuned.h"
+#include "plan/tuned.h"
 #include "tune_dir.h"
 #include "world.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "report.h"
+#include "report/report.h"
 
 /* Times are small integers, so every sum is exact. */
 #define CHECK_EQ_US(actual, expected)                                                                        \

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "context.h"
+#include "graph/context.h"
 #include "linear.h"
 
 int main(void)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "internal.h"
+#include "base/base.h"
 
 static void test_strings(void)
 {

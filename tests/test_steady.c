@@ -2,7 +2,7 @@
 /* After the first steps a step allocates nothing of ours, waits or not. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
-#include "internal.h"
+#include "base/base.h"
 #include "linear.h"
 #include "world.h"
 

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "check.h"
-#include "timeline.h"
+#include "record/timeline.h"
 
 #define NTHREADS    4
 #define NPER_THREAD 20000

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "topology.h"
+#include "machine/topology.h"
 
 static starlin__topology_t *described(const char *description)
 {

@@ -2,7 +2,7 @@
 /* The trial of a plan, on simulated ranks: whatever each of them measures and wherever it waits, all ask for
  * figures and compute in one piece at the same operators, and what comes of it is right. */
 #include "check.h"
-#include "trial.h"
+#include "plan/trial.h"
 
 enum { MOST_RANKS = 3 };
 

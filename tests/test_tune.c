@@ -2,7 +2,7 @@
 /* The tune file: round trip, damage of every kind, other versions and machines, writers side by side. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
-#include "tune_text.h"
+#include "plan/tune_text.h"
 
 #include <locale.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "tuned.h"
+#include "plan/tuned.h"
 #include "tune_dir.h"
 #include "world.h"
 

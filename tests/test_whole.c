@@ -10,7 +10,7 @@
 #include "check.h"
 #include "linear.h"
 #include "policy/policy.h"
-#include "row_linear_insert.h"
+#include "operators/row_linear_insert.h"
 #include "starlin/starlin_starpu.h"
 #include "world.h"
 

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "linear.h"
-#include "matrix.h"
+#include "graph/matrix.h"
 #include "starlin/starlin_plan.h"
 #include "world.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Selection of a communicator: a backend asked for by name must open, an automatic one may be passed over. */
-#include "comm.h"
+#include "comm/comm.h"
 
 #include <stdio.h>
 #include <string.h>

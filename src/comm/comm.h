@@ -3,9 +3,9 @@
 #ifndef STARLIN_COMM_H
 #define STARLIN_COMM_H
 
-#include "../bootstrap.h"
-#include "../config.h"
-#include "../device.h"
+#include "ranks/bootstrap.h"
+#include "base/config.h"
+#include "machine/device.h"
 
 typedef struct starlin__comm starlin__comm_t;
 

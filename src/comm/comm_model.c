@@ -2,7 +2,7 @@
 /* The modelled link, for machines without peers: virtual ranks, the sum over one rank, and the time that
  * a real link would take. On the host it is a timer that uses no core; one link carries one collective at a
  * time. */
-#include "comm_model.h"
+#include "comm/comm_model.h"
 
 #include <stdio.h>
 

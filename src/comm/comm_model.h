@@ -3,7 +3,7 @@
 #ifndef STARLIN_COMM_MODEL_H
 #define STARLIN_COMM_MODEL_H
 
-#include "comm.h"
+#include "comm/comm.h"
 
 typedef struct starlin__model_device {
     /* Launches on the communication stream, between request->after and request->done. */

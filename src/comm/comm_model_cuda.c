@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The modelled link on a CUDA device: a paced kernel in the place of a collective. */
-#include "../device_cuda.h"
+#include "machine/device_cuda.h"
 
-#include "../../codelets/paced.h"
-#include "comm_model.h"
+#include "codelets/paced.h"
+#include "comm/comm_model.h"
 
 static starlin_status_t start(starlin__device_t *device, starlin__allreduce_t *request, size_t nbytes,
                               const starlin__model_config_t *config)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Non-blocking MPI collectives on a communicator of our own, in place on host memory. MPI has no
  * half-precision sums, so f16 and bf16 bring reduction operators: sum in f32, one rounding per step. */
-#include "comm.h"
+#include "comm/comm.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../bootstrap_mpi.h"
-#include "../compute/compute.h"
+#include "ranks/bootstrap_mpi.h"
+#include "compute/compute.h"
 
 typedef struct starlin__comm_mpi {
     starlin__comm_t base;

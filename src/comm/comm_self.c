@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The reference communicator: one rank, the sum is the buffer itself. */
-#include "comm.h"
+#include "comm/comm.h"
 
 #include <stdio.h>
 

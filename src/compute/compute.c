@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Selection of a compute backend: one asked for by name must be usable, an automatic one may be passed over.
  */
-#include "compute.h"
+#include "compute/compute.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #ifndef STARLIN_COMPUTE_H
 #define STARLIN_COMPUTE_H
 
-#include "../config.h"
-#include "../device.h"
+#include "base/config.h"
+#include "machine/device.h"
 
 typedef struct starlin__compute starlin__compute_t;
 

@@ -2,7 +2,7 @@
 /* The reference compute backend: CBLAS on the host. f16 and bf16 are widened block by block into a
  * worker's workspace, multiplied in f32 and rounded once at the end. Blocks depend on the shape alone, so the
  * bits of a result do not depend on the worker. */
-#include "compute.h"
+#include "compute/compute.h"
 
 #include <cblas.h>
 #include <limits.h>

@@ -3,7 +3,7 @@
  * and alignment, by the library's heuristic alone, so the same shape gives the same bits in every run; what
  * was prepared launches without allocating. Launches are serialized by the lock and by the stream, which is
  * why one workspace is enough. */
-#include "../device_cuda.h"
+#include "machine/device_cuda.h"
 
 #include <cublasLt.h>
 #include <pthread.h>
@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../codelets/cast_kernel.h"
-#include "compute.h"
+#include "codelets/cast_kernel.h"
+#include "compute/compute.h"
 
 #define WORKSPACE_NBYTES ((size_t)32 << 20)
 #define MAX_ALIGNMENT    256u

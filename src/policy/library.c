@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "policy.h"
+#include "policy/policy.h"
 
 bool starlin__policy_in_library(const char *name)
 {

@@ -7,7 +7,7 @@
 #include <starpu.h>
 #include <starpu_scheduler.h>
 
-#include "policy.h"
+#include "policy/policy.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 

@@ -15,8 +15,8 @@
 #include <starpu.h>
 #include <starpu_scheduler.h>
 
-#include "policy.h"
-#include "queue.h"
+#include "policy/policy.h"
+#include "policy/queue.h"
 
 #define WRITERS 256 /* a power of two */
 #define NOBODY  (-1)

@@ -5,7 +5,7 @@
 
 #include <starpu.h>
 
-#include "../internal.h"
+#include "base/base.h"
 
 #define STARLIN__POLICY_NAME "starlin"
 

@@ -3,7 +3,7 @@
  * task. Invariant: `prev` is a task's first child, `next` its next sibling; no child comes before its parent.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "queue.h"
+#include "policy/queue.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include <starpu.h>
 #include <starpu_scheduler.h>
 
-#include "policy.h"
+#include "policy/policy.h"
 
 static bool hidden; /* STARPU_SCHED=starlin has been taken out of the environment */
 
