@@ -75,16 +75,17 @@ static float *second_layer(const mlp_rank_t *job, float *x, const mlp_weights_t 
     starlin_context_t *context;
     starlin_chunking_t *rows;
     starlin_matrix_t *mx, *mw, *my;
-    starlin_linear_shape_t shape = {
-        .m = job->tokens, .n = job->hidden, .k_local = job->count, .dtype = STARLIN_F32};
-    starlin_matrix_layout_t x_layout = {.cols = job->count, .dtype = STARLIN_F32};
+    starlin_operation_t operation = STARLIN_OPERATION_INIT;
+    starlin_matrix_layout_t x_layout = {.cols = job->count, .placement = STARLIN_SHARD_COLS};
     /* a column slice of the file's weight, as it lies: the leading dimension is the whole inner size */
-    starlin_matrix_layout_t w_layout = {
-        .rows = job->hidden, .cols = job->count, .ld = job->inner, .dtype = STARLIN_F32};
-    starlin_matrix_layout_t y_layout = {.cols = job->hidden, .dtype = STARLIN_F32};
+    starlin_matrix_layout_t w_layout = {.rows = job->hidden, .cols = job->count, .ld = job->inner};
+    starlin_matrix_layout_t y_layout = {.cols = job->hidden};
 
     require(starlin_mpi_context_create(MPI_COMM_WORLD, NULL, &context));
-    require(starlin_chunking_plan(context, &shape, 1, NULL, &rows));
+    operation.op = STARLIN_OP_ROW_LINEAR;
+    operation.n = job->hidden;
+    operation.k = job->count;
+    require(starlin_chunking_plan(context, job->tokens, &operation, 1, NULL, &rows));
     require(starlin_matrix_wrap(context, rows, x, &x_layout, &mx));
     require(starlin_matrix_wrap(context, NULL, weights->second + job->first, &w_layout, &mw));
     require(starlin_matrix_wrap(context, rows, y, &y_layout, &my));

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../tools/perf/safetensors.h"
+#include "../tools/perf/weights.h"
 
 enum { VOCABULARY = 4096, HIDDEN = 384, INNER = 1536 };                 /* of a generated file */
 enum { EMBEDDINGS, FIRST_WEIGHT, FIRST_BIAS, SECOND_WEIGHT, NTENSORS }; /* order in a generated file */

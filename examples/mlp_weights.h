@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../tools/perf/error.h"
+#include "../tools/perf/text.h"
 
 typedef struct mlp_weights {
     int64_t vocabulary, hidden, inner;

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "starlin/starlin_mpi.h"
+#include "starlin/starlin_report.h"
 #include "starlin/starlin_starpu.h"
 
 enum { M = 4096, N = 512, K_LOCAL = 512, NCHUNKS = 8 };
@@ -104,8 +105,8 @@ static void run_graph(starlin_context_t *context, starlin_chunking_t *rows, floa
         first += count;
     }
     starlin_matrix_t *mx;
-    CHECK(starlin_matrix_from_handles(context, rows, handles, &(starlin_matrix_layout_t){.cols = K_LOCAL},
-                                      &mx));
+    starlin_matrix_layout_t layout = {.cols = K_LOCAL, .placement = STARLIN_SHARD_COLS};
+    CHECK(starlin_matrix_from_handles(context, rows, handles, &layout, &mx));
     CHECK(starlin_row_linear(context, mx, w, y, NULL));
     for (int i = 0; i < NCHUNKS; i++)
         starpu_task_insert(&relu_codelet, STARPU_RW, starlin_matrix_chunk_handle(y, (size_t)i), STARPU_VALUE,
@@ -122,8 +123,9 @@ static double linear_end_us(starlin_context_t *context)
 {
     starlin_report_t *report;
     CHECK(starlin_report_create(context, NULL, &report));
-    const starlin_report_step_t *step = &report->steps[report->nsteps - 1];
-    double end_us = step->start_us + step->time_us;
+    starlin_report_step_t step = {.struct_size = sizeof step};
+    CHECK(starlin_report_step(report, starlin_report_nsteps(report) - 1, &step));
+    double end_us = step.start_us + step.time_us;
     starlin_report_destroy(report);
     return end_us;
 }
@@ -142,12 +144,11 @@ int main(int argc, char **argv)
     choice.compute = "cblas"; /* where this program's own tasks run */
     starlin_context_t *context;
     CHECK(starlin_mpi_context_create(MPI_COMM_WORLD, &choice, &context));
-    starlin_linear_shape_t shape = {.m = M, .n = N, .k_local = K_LOCAL, .dtype = STARLIN_F32};
     starlin_chunking_options_t options = STARLIN_CHUNKING_OPTIONS_INIT;
     options.count = NCHUNKS;
     starlin_chunking_t *rows;
     starlin_matrix_t *w, *y;
-    CHECK(starlin_chunking_plan(context, &shape, 1, &options, &rows));
+    CHECK(starlin_chunking_plan(context, M, NULL, 0, &options, &rows));
 
     int rank = starlin_context_rank(context), nranks = starlin_context_nranks(context);
     float *x = malloc(sizeof(*x) * M * K_LOCAL), *w_data = malloc(sizeof(*w_data) * N * K_LOCAL);

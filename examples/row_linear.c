@@ -30,12 +30,16 @@ int main(int argc, char **argv)
     starlin_context_t *context;
     CHECK(starlin_mpi_context_create(MPI_COMM_WORLD, NULL, &context));
 
-    starlin_linear_shape_t shape = {.m = M, .n = N, .k_local = K_LOCAL, .dtype = STARLIN_F32};
+    starlin_operation_t operation = STARLIN_OPERATION_INIT;
+    operation.op = STARLIN_OP_ROW_LINEAR;
+    operation.n = N;
+    operation.k = K_LOCAL;
     starlin_chunking_t *rows;
-    CHECK(starlin_chunking_plan(context, &shape, 1, NULL, &rows)); /* measures, and picks the chunks */
+    CHECK(starlin_chunking_plan(context, M, &operation, 1, NULL, &rows)); /* measures, and picks the chunks */
 
     starlin_matrix_t *mx, *mw, *my;
-    CHECK(starlin_matrix_wrap(context, rows, x, &(starlin_matrix_layout_t){.cols = K_LOCAL}, &mx));
+    starlin_matrix_layout_t x_layout = {.cols = K_LOCAL, .placement = STARLIN_SHARD_COLS};
+    CHECK(starlin_matrix_wrap(context, rows, x, &x_layout, &mx));
     CHECK(starlin_matrix_wrap(context, NULL, w, &(starlin_matrix_layout_t){.rows = N, .cols = K_LOCAL}, &mw));
     CHECK(starlin_matrix_create(context, rows, &(starlin_matrix_layout_t){.cols = N}, &my));
     CHECK(starlin_row_linear(context, mx, mw, my, NULL)); /* returns at once */

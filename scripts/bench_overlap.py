@@ -13,7 +13,7 @@ import bench_chart
 from bench_common import cell, gpus, log, machine, print_table, ratio, run_lengths, run_perf
 
 EQUAL = ["1", "2", "4", "8", "16"]
-# Shrinking chunks: little is left exposed at the end. By rows; none below 2048, where pieces would be too small.
+# Shrinking chunks: little is left exposed at the end. By rows; none below 2048, where chunks would be too small.
 SHRINKING = {
     2048: ["1024,512,512"],
     4096: ["1536,1536,512,512", "2048,1024,512,512"],
@@ -152,7 +152,7 @@ class Sweep:
                 f"{cell(row['auto_ideal'])} x ideal, {cell(row['auto_serial'])} x serial")
 
     def gpu(self):
-        ctas = f",ctas={self.options.ctas}" if self.options.ctas else ""  # else auto chooses, 8 for all others
+        ctas = f",ctas={self.options.ctas}" if self.options.ctas else ""  # else 8
         quick, link = self.options.quick, "latency_us=10" + ctas
         groups = self.options.groups
         gpu = ["--compute", "cublas"]

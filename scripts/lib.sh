@@ -43,8 +43,14 @@ needs_to_build() {
     need libhwloc-dev have_library hwloc
     need libopenmpi-dev have mpicc
     need openmpi-bin have mpirun
-    need libopenblas-dev have_library openblas cblas blas-netlib
+    need libopenblas-dev have_library openblas # a reference BLAS would do, but many times slower
     need libjansson-dev have_library jansson
+}
+
+# Several hosts on one machine (scripts/hosts) need root anyway.
+needs_to_make_hosts() {
+    [ "$(id -u)" = 0 ] || return 0
+    need iproute2 have tc
 }
 
 # Runs a command as root, or fails where that is not possible without asking.

@@ -27,14 +27,13 @@ static starlin_status_t layer_create(size_t nchunks, layer_t *layer)
 {
     const starlin_context_options_t options = {.struct_size = sizeof(options), .comm = "self"};
     const starlin_chunking_options_t chunks = {.struct_size = sizeof(chunks), .count = nchunks};
-    const starlin_linear_shape_t shape = {.m = (int64_t)nchunks, .n = 1, .k_local = 1, .dtype = STARLIN_F32};
-    const starlin_matrix_layout_t column = {.cols = 1, .dtype = STARLIN_F32};
-    const starlin_matrix_layout_t weight = {.rows = 1, .cols = 1, .dtype = STARLIN_F32};
+    const starlin_matrix_layout_t input = {.cols = 1, .placement = STARLIN_SHARD_COLS}, output = {.cols = 1},
+                                  weight = {.rows = 1, .cols = 1};
     STARLIN__FORWARD(starlin_context_create(&options, &layer->context));
-    STARLIN__FORWARD(starlin_chunking_plan(layer->context, &shape, 1, &chunks, &layer->rows));
-    STARLIN__FORWARD(starlin_matrix_create(layer->context, layer->rows, &column, &layer->x));
+    STARLIN__FORWARD(starlin_chunking_plan(layer->context, (int64_t)nchunks, NULL, 0, &chunks, &layer->rows));
+    STARLIN__FORWARD(starlin_matrix_create(layer->context, layer->rows, &input, &layer->x));
     STARLIN__FORWARD(starlin_matrix_create(layer->context, NULL, &weight, &layer->w));
-    return starlin_matrix_create(layer->context, layer->rows, &column, &layer->y);
+    return starlin_matrix_create(layer->context, layer->rows, &output, &layer->y);
 }
 
 static starlin_status_t layer_destroy(layer_t *layer)

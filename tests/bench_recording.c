@@ -10,6 +10,7 @@
 
 #include "check.h"
 #include "base/base.h"
+#include "starlin/starlin_report.h"
 
 enum { STEPS = 10, M = 512, N = 512, K = 512 };
 
@@ -24,10 +25,10 @@ static starlin_status_t layer_create(size_t nchunks, layer_t *layer)
     const starlin_context_options_t options = {.struct_size = sizeof(options),
                                                .comm = "model:gbps=10,latency_us=5,ranks=2"};
     const starlin_chunking_options_t chunks = {.struct_size = sizeof(chunks), .count = nchunks};
-    const starlin_linear_shape_t shape = {.m = M, .n = N, .k_local = K, .dtype = STARLIN_F32};
-    const starlin_matrix_layout_t x = {.cols = K}, w = {.rows = N, .cols = K}, y = {.cols = N};
+    const starlin_matrix_layout_t x = {.cols = K, .placement = STARLIN_SHARD_COLS},
+                                  w = {.rows = N, .cols = K}, y = {.cols = N};
     STARLIN__FORWARD(starlin_context_create(&options, &layer->context));
-    STARLIN__FORWARD(starlin_chunking_plan(layer->context, &shape, 1, &chunks, &layer->rows));
+    STARLIN__FORWARD(starlin_chunking_plan(layer->context, M, NULL, 0, &chunks, &layer->rows));
     STARLIN__FORWARD(starlin_matrix_create(layer->context, layer->rows, &x, &layer->x));
     STARLIN__FORWARD(starlin_matrix_create(layer->context, NULL, &w, &layer->w));
     return starlin_matrix_create(layer->context, layer->rows, &y, &layer->y);

@@ -9,6 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 sys.dont_write_bytecode = True
 import bench_chart  # noqa: E402
 import bench_common  # noqa: E402
+import bench_hosts  # noqa: E402
 import bench_nccl  # noqa: E402
 import bench_overlap  # noqa: E402
 
@@ -60,6 +61,21 @@ ratios = bench_nccl.compare({"rows": [perf_row(150.0, [16]), perf_row(100.0, [12
 keys = "auto_torch_best_random", "auto_torch8_random", "auto_torch_best_integers", "auto_torch8_integers"
 check("auto/torch", [ratios[key] for key in keys], [0.5, 0.25, 0.8, None])
 check("auto without torch", bench_nccl.compare({"rows": [perf_row(150.0, [16])] * 2}, None)["auto_torch8_random"], None)
+
+case = {"link": "400mbit", "hosts": 2, "shape": "tall", "dtype": "f32", "layers": 1}
+counts = [perf_row(us, [16]) for us in (200.0, 150.0, 104.0, 120.0, 130.0)]
+line = bench_hosts.row_of(case, [*counts, perf_row(108.0, [8, 8])])
+check("best count", (line["best_count"], line["missed"], line["pass"]), (8, [], True))
+check("link", (line["link_us"], line["limited_by"]), (16 * 8 * 4 * 8 / 400, "gemm"))
+check("3 hosts", round(bench_hosts.link_us(3, 1000, "bf16", 3, "1.6gbit"), 6), 40.0)
+check("slow auto", bench_hosts.row_of(case, [*counts, perf_row(117.0, [16])])["missed"], ["best", "loop"])
+check("slow chain", bench_hosts.row_of({**case, "layers": 4}, [*counts, perf_row(105.0, [16], loop_us=104.0)])["missed"],
+      ["loop"])
+check("wrong sums", bench_hosts.row_of(case, [*counts[1:], perf_row(99.0, [16]), perf_row(99.0, [16], wrong=1)])["pass"],
+      False)
+check("columns", len(bench_hosts.table_row(line)), len(bench_hosts.NAMES))
+repeated = bench_hosts.parse(["--perf", "none", *bench_hosts.command_of(case).split()[2:]])
+check("one command a line", [cases for _, _, cases in bench_hosts.cases_of(repeated)], [[case]])
 
 about = {"gpus": [], "cpu": "A & B <C>", "cores": 2}
 for speeds in ([1], [30, 60, 450]):

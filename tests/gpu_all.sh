@@ -68,9 +68,6 @@ run gpu_order_nccl_2 with STARLIN_COMM=nccl 2 "$bin/test_gpu_order" 40
 for chunks in 1 4; do
     run "gpu_failure_nccl_2_$chunks" with STARLIN_COMM=nccl 2 "$bin/test_failure" 6 "$chunks"
 done
-run gpu_tune_model_1 with STARLIN_COMM=model:gbps=60 1 "$bin/test_gpu_tune"
-run gpu_tune_nccl_1 with STARLIN_COMM=nccl 1 "$bin/test_gpu_tune"
-run gpu_tune_nccl_2 with STARLIN_COMM=nccl 2 "$bin/test_gpu_tune"
 run gpu_agree long sh "$here/gpu_agree.sh" "$bin"
 run gpu_sanitizer long sh "$here/gpu_sanitizer.sh" "$bin"
 echo "$passed passed, $failed failed, $skipped skipped"

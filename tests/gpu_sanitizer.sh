@@ -46,5 +46,5 @@ export STARLIN_COMM=model:gbps=200
 check "memcheck --report-api-errors no" all "$bin/test_gpu_operators" small
 check initcheck all "$bin/test_gpu_operators" small
 check racecheck paced "$bin/test_gpu_paced" small
-check racecheck cast "$bin/test_gpu_gemm" cast
+check racecheck finish "$bin/test_gpu_gemm" finish
 [ "$failures" = 0 ] || exit 1

@@ -39,21 +39,23 @@ static inline void linear_close(linear_t *linear)
 static inline starlin_status_t linear_plan(linear_t *linear, int64_t k_local)
 {
     starlin_chunking_options_t options = STARLIN_CHUNKING_OPTIONS_INIT;
-    starlin_linear_shape_t shape = {.m = linear->m,
-                                    .n = linear->n,
-                                    .k_local = k_local,
-                                    .dtype = linear->dtype,
-                                    .reduction = linear->reduction};
+    starlin_operation_t operation = STARLIN_OPERATION_INIT;
+
+    operation.op = STARLIN_OP_ROW_LINEAR;
+    operation.n = linear->n;
+    operation.k = k_local;
+    operation.dtype = linear->dtype;
+    operation.reduction = linear->reduction;
     options.count = linear->count;
     options.rows = linear->list;
     options.nrows = linear->nlist;
-    return starlin_chunking_plan(linear->context, &shape, 1, &options, &linear->rows);
+    return starlin_chunking_plan(linear->context, linear->m, &operation, 1, &options, &linear->rows);
 }
 
 /* Plans, fills this rank's slices and wraps them. The first failure, or success. */
 static inline starlin_status_t linear_open(linear_t *linear)
 {
-    starlin_matrix_layout_t input = {.dtype = linear->dtype},
+    starlin_matrix_layout_t input = {.dtype = linear->dtype, .placement = STARLIN_SHARD_COLS},
                             output = {.cols = linear->n, .dtype = linear->dtype};
     size_t nbytes = starlin_dtype_nbytes(linear->dtype);
     starlin_status_t status;
@@ -74,6 +76,7 @@ static inline starlin_status_t linear_open(linear_t *linear)
                  linear->w_value != NULL ? linear->w_value : problem_w);
     status = starlin_matrix_wrap(linear->context, linear->rows, linear->x_data, &input, &linear->x);
     input.rows = linear->n;
+    input.placement = STARLIN_REPLICATE;
     if (status == STARLIN_SUCCESS)
         status = starlin_matrix_wrap(linear->context, NULL, linear->w_data, &input, &linear->w);
     if (status == STARLIN_SUCCESS)
@@ -85,7 +88,7 @@ static inline starlin_status_t linear_open(linear_t *linear)
 
 static inline starlin_status_t linear_submit(linear_t *linear)
 {
-    starlin_row_linear_options_t options = STARLIN_ROW_LINEAR_OPTIONS_INIT;
+    starlin_linear_options_t options = STARLIN_LINEAR_OPTIONS_INIT;
     options.reduction = linear->reduction;
     return starlin_row_linear(linear->context, linear->x, linear->w, linear->y, &options);
 }

@@ -46,12 +46,13 @@ static inline void operand_fill(operand_t *operand, const int8_t *values)
                      STARLIN_SUCCESS);
 }
 
-/* A matrix with `rows` in chunks, or in one piece of `nrows`. False when it could not be made. */
+/* A matrix with `rows` in chunks, or not cut, of `nrows`. False when it could not be made. */
 static inline bool operand_open(operand_t *operand, starlin_context_t *context,
-                                const starlin_chunking_t *rows, int64_t nrows, int64_t cols, int64_t padding,
-                                starlin_dtype_t dtype, memory_t memory, const int8_t *values)
+                                const starlin_chunking_t *rows, starlin_placement_t placement, int64_t nrows,
+                                int64_t cols, int64_t padding, starlin_dtype_t dtype, memory_t memory,
+                                const int8_t *values)
 {
-    starlin_matrix_layout_t layout = {.rows = nrows, .cols = cols, .dtype = dtype};
+    starlin_matrix_layout_t layout = {.rows = nrows, .cols = cols, .dtype = dtype, .placement = placement};
 
     if (memory == DEVICE && context->device == NULL)
         memory = HOST;
@@ -146,14 +147,13 @@ static inline void add_product(int32_t *sum, const int8_t *x, const int8_t *w, i
     }
 }
 
-static inline starlin_chunking_t *plan_rows(starlin_context_t *context, const starlin_linear_shape_t *shape,
-                                            size_t count)
+static inline starlin_chunking_t *plan_rows(starlin_context_t *context, int64_t m, size_t count)
 {
     starlin_chunking_options_t options = STARLIN_CHUNKING_OPTIONS_INIT;
     starlin_chunking_t *rows = NULL;
 
     options.count = count;
-    CHECK_STATUS(starlin_chunking_plan(context, shape, 1, &options, &rows), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin_chunking_plan(context, m, NULL, 0, &options, &rows), STARLIN_SUCCESS);
     return rows;
 }
 

@@ -5,6 +5,7 @@
 perf=$1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+export STARLIN_WISDOM="$work/wisdom"
 failures=0 checks=0
 
 fail()
@@ -50,10 +51,14 @@ refused "sum to 9" "-m 10" -m 10 -c 6,3
 refused "'0'" "1 to 256" -c 0
 refused "'f8'" "f32, f64, f16, bf16" -t f8
 refused "carrier" "self" --comm carrier
-refused "'abacus'" "cblas" --compute abacus
+refused "abacus" "cblas" --compute abacus
 refused "gbps" "model" --comm model:gbps=fast
 refused "colour" "gbps" --comm model:gbps=1,colour=3
 refused "ranks" "2" --comm model:gbps=1,ranks=1
+refused "'matmul'" "row_linear, column_linear" --op matmul
+refused "'llama'" "llama3-8b" --model llama
+refused "14336" "3 ranks" --model llama3-8b:tp=3
+refused "'guess'" "measure, estimate" --effort guess
 refused "'maybe'" "off, on" --check maybe
 refused "'zeros'" "integers, random" --data zeros
 refused "--check on" "--data integers" --data random --check on

@@ -5,6 +5,7 @@
 perf=$1 mpiexec=$2
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+export STARLIN_WISDOM="$work/wisdom"
 # root and more ranks than cores are fine; Open MPI 4 and 5 listen to different names
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
@@ -28,16 +29,19 @@ disagree()
     fi
 }
 
-disagree "M is 5 on rank 0 and 7 on rank 1" "-m 5" "-m 7"
-disagree "N is 5 on rank 0 and 7 on rank 1" "-n 5" "-n 7"
-disagree "dtype is f32 on rank 0 and f64 on rank 1" "-t f32" "-t f64"
+disagree "-m: 5 on rank 0, 7 on rank 1" "-m 5" "-m 7"
+disagree "-n: 5 on rank 0, 7 on rank 1" "-n 5" "-n 7"
+disagree "-t: f32 on rank 0, f64 on rank 1" "-t f32" "-t f64"
 disagree "chunk list is 2,3 on rank 0 and 3,2 on rank 1" "-m 5 -c 2,3" "-m 5 -c 3,2"
 disagree "-k: 5 on rank 0, 7 on rank 1" "-k 5" "-k 7"
-disagree "-m: 1 sizes on rank 0, 2 sizes on rank 1" "-m 5" "-m 5,7"
+disagree "-m: 5 on rank 0, 5,7 on rank 1" "-m 5" "-m 5,7"
 disagree "-i: 1 on rank 0, 3 on rank 1" "" "-i 3"
 disagree "--layers: 1 on rank 0, 2 on rank 1" "" "--layers 2"
 disagree "--baselines: none on rank 0, serial loop gemm comm on rank 1" "--baselines none" ""
 disagree "--data: integers on rank 0, random on rank 1" "" "--data random"
+disagree "--op: column_linear on rank 0, row_linear on rank 1" "--op column_linear" ""
+disagree "--sequence-parallel: not given on rank 0, given on rank 1" "" "--sequence-parallel"
+disagree "--effort: estimate on rank 0, measure on rank 1" "--effort estimate" ""
 disagree "--reduction: f32 on rank 0, native on rank 1" "--reduction f32" ""
 
 # one rank's own usage error ends both

@@ -7,6 +7,7 @@ perf=$1
 command -v python3 >/dev/null || { echo "skipped: no python3"; exit 77; }
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
+export STARLIN_WISDOM="$work/wisdom"
 
 STARPU_SILENT=1 timeout 100 "$perf" --comm model:gbps=1,latency_us=50,ranks=4 -m 128 -n 64 -k 64 -c "4;1" -i 3 -w 1 \
     --policies eager,prio,starlin --report --json "$work/out.json" --trace "$work/out.html" >"$work/out" 2>"$work/err" ||

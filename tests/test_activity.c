@@ -11,33 +11,24 @@ static struct {
     double start_us, end_us;
     bool found;
 } answers[CAPACITY];
-static unsigned nbegun, nended, nstarts, nstops;
-static bool start_fails, begin_fails;
+static unsigned nbegun, nended, nopens, ncloses;
+static bool open_fails, begin_fails;
 
-static starlin_status_t fake_create(starlin__device_t *device, size_t capacity, void **state_p)
+static starlin_status_t fake_open(starlin__device_t *device, size_t capacity, void **state_p)
 {
     (void)device;
     CHECK_EQ_INT(capacity, CAPACITY);
+    nopens++;
+    if (open_fails)
+        return starlin__error(STARLIN_ERR_UNSUPPORTED, "fake: refused");
     *state_p = answers;
     return STARLIN_SUCCESS;
 }
 
-static void fake_destroy(void *state)
+static void fake_close(void *state)
 {
     CHECK(state == answers);
-}
-
-static starlin_status_t fake_start(void *state)
-{
-    (void)state;
-    nstarts++;
-    return start_fails ? starlin__error(STARLIN_ERR_UNSUPPORTED, "fake: refused") : STARLIN_SUCCESS;
-}
-
-static void fake_stop(void *state)
-{
-    (void)state;
-    nstops++;
+    ncloses++;
 }
 
 static bool fake_begin(void *state, size_t slot, starlin__stream_t stream, starlin__event_t *after)
@@ -71,10 +62,8 @@ static starlin_status_t fake_resolve(void *state, starlin__launch_t *launches, s
 }
 
 static const starlin__activity_ops_t fake = {.source = "fake",
-                                             .create = fake_create,
-                                             .destroy = fake_destroy,
-                                             .start = fake_start,
-                                             .stop = fake_stop,
+                                             .open = fake_open,
+                                             .close = fake_close,
                                              .begin = fake_begin,
                                              .end = fake_end,
                                              .resolve = fake_resolve};
@@ -101,29 +90,32 @@ static void test_spans(starlin__activity_t *activity, starlin__timeline_t *timel
     int x, y, z; /* stand for matrices */
     starlin__span_t spans[CAPACITY];
     double now_us = starlin__now_us() + 1e6;
-    CHECK(mark(activity, STARLIN__SPAN_GEMM, 1, &x, &y) == NULL); /* not started */
-    CHECK_STATUS(starlin__activity_start(activity), STARLIN_SUCCESS);
+    CHECK(mark(activity, STARLIN__SPAN_GEMM, 1, &x, &y) == NULL); /* not enabled */
+    CHECK_STATUS(starlin__activity_enable(activity, true), STARLIN_SUCCESS);
     mark(activity, STARLIN__SPAN_GEMM, 1, &x, &y);
-    mark(activity, STARLIN__SPAN_ALLREDUCE, 1, &y, &y);
-    mark(activity, STARLIN__SPAN_GEMM, 2, &y, &z); /* needs the sum of the first */
-    mark(activity, STARLIN__SPAN_GEMM, 3, &x, &z); /* needs nothing */
-    mark(activity, STARLIN__SPAN_GEMM, 4, &x, &z); /* its time is lost */
+    mark(activity, STARLIN__SPAN_COLLECTIVE, 1, &y, &y);
+    mark(activity, STARLIN__SPAN_GEMM, 2, &y, &z);    /* needs the sum of the first */
+    mark(activity, STARLIN__SPAN_GEMM, 3, &x, &z);    /* needs nothing */
+    mark(activity, STARLIN__SPAN_GEMM, 4, &x, &z);    /* its time is lost */
+    mark(activity, STARLIN__SPAN_ROWWISE, 5, &y, &z); /* needs the sum as well */
     answer(0, now_us, now_us + 10);
     answer(1, now_us + 15, now_us + 20);
     answer(2, now_us + 30, now_us + 40);
     answer(3, 1, 2); /* before its launch: the clocks are wrong */
     answers[4].found = false;
+    answer(5, now_us + 50, now_us + 60);
     CHECK_STATUS(starlin__activity_collect(activity, timeline), STARLIN_SUCCESS);
-    CHECK_EQ_INT(starlin__timeline_read(timeline, spans, CAPACITY), 4);
-    for (int i = 0; i < 4; i++)
+    CHECK_EQ_INT(starlin__timeline_read(timeline, spans, CAPACITY), 5);
+    for (int i = 0; i < 5; i++)
         CHECK(spans[i].launch_us <= spans[i].start_us && spans[i].ready_us <= spans[i].start_us &&
               spans[i].start_us <= spans[i].end_us);
     CHECK(spans[0].start_us == now_us && spans[0].ready_us == spans[0].launch_us);
     CHECK(spans[1].ready_us == now_us + 10 && spans[1].start_us == now_us + 15);
     CHECK(spans[2].ready_us == now_us + 20 && spans[2].end_us == now_us + 40);
+    CHECK(spans[4].ready_us == now_us + 20 && spans[4].kind == STARLIN__SPAN_ROWWISE);
     CHECK(spans[3].start_us == spans[3].launch_us && spans[3].end_us == spans[3].launch_us);
     CHECK_STATUS(starlin__activity_collect(activity, timeline), STARLIN_SUCCESS); /* nothing new */
-    CHECK_EQ_INT(starlin__timeline_count(timeline, NULL), 4);
+    CHECK_EQ_INT(starlin__timeline_count(timeline, NULL), 5);
 }
 
 static void test_room(starlin__activity_t *activity, starlin__timeline_t *timeline)
@@ -153,20 +145,21 @@ int main(void)
     CHECK_STATUS(starlin__activity_create(&fake, NULL, CAPACITY, &activity), STARLIN_SUCCESS);
     if (timeline == NULL || activity == NULL)
         return 1;
-    starlin__timeline_enable(timeline, true);
+    CHECK_STATUS(starlin__timeline_enable(timeline, true), STARLIN_SUCCESS);
     CHECK_EQ_STR(starlin__activity_source(activity), "fake");
     test_spans(activity, timeline);
     test_room(activity, timeline);
-    CHECK_STATUS(starlin__activity_start(activity), STARLIN_SUCCESS); /* twice is once */
-    CHECK_EQ_INT(nstarts, 1);
+    CHECK_STATUS(starlin__activity_enable(activity, true), STARLIN_SUCCESS); /* twice is once */
+    CHECK_EQ_INT(nopens, 1);
     CHECK_EQ_INT(nbegun, nended);
-    starlin__activity_stop(activity);
-    starlin__activity_stop(activity);
-    CHECK_EQ_INT(nstops, 1);
-    start_fails = true;
-    CHECK_STATUS(starlin__activity_start(activity), STARLIN_ERR_UNSUPPORTED);
+    CHECK_STATUS(starlin__activity_enable(activity, false), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin__activity_enable(activity, false), STARLIN_SUCCESS);
+    CHECK_EQ_INT(ncloses, 1);
+    open_fails = true;
+    CHECK_STATUS(starlin__activity_enable(activity, true), STARLIN_ERR_UNSUPPORTED);
     CHECK(mark(activity, STARLIN__SPAN_GEMM, 1, NULL, NULL) == NULL);
     starlin__activity_close(activity);
+    CHECK_EQ_INT(ncloses, 1);
     starlin__activity_close(NULL);
     starlin__timeline_destroy(timeline);
     return CHECK_RESULT();

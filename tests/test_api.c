@@ -11,19 +11,24 @@
         CHECK_CONTAINS(starlin_last_error(), part);                                                          \
     } while (0)
 
-static const starlin_linear_shape_t good_shape = {.m = 8, .n = 5, .k_local = 3};
+static const starlin_operation_t good_operation = {
+    .struct_size = sizeof(starlin_operation_t), .op = STARLIN_OP_ROW_LINEAR, .n = 5, .k = 3};
 
 static void test_context_options(void)
 {
     starlin_context_options_t options = STARLIN_CONTEXT_OPTIONS_INIT;
     starlin_context_t *context = NULL;
-    starlin_context_info_t info;
+    starlin_context_info_t info = STARLIN_CONTEXT_INFO_INIT;
 
     CHECK_REFUSED(starlin_context_create(NULL, NULL), STARLIN_ERR_INVALID, "context_p");
     options.struct_size = 3;
     CHECK_REFUSED(starlin_context_create(&options, &context), STARLIN_ERR_INVALID, "struct_size is 3");
-    options.struct_size = 100000;
-    CHECK_REFUSED(starlin_context_create(&options, &context), STARLIN_ERR_INVALID, "struct_size is 100000");
+    struct {
+        starlin_context_options_t known;
+        int later;
+    } later = {STARLIN_CONTEXT_OPTIONS_INIT, 1};
+    later.known.struct_size = sizeof later;
+    CHECK_REFUSED(starlin_context_create(&later.known, &context), STARLIN_ERR_UNSUPPORTED, "struct_size is ");
     options = (starlin_context_options_t)STARLIN_CONTEXT_OPTIONS_INIT;
     options.comm = "carrier-pigeon";
     CHECK_REFUSED(starlin_context_create(&options, &context), STARLIN_ERR_UNSUPPORTED, "carrier-pigeon");
@@ -50,41 +55,64 @@ static void test_context_options(void)
 
 static void refuse_shape(starlin_context_t *context, int64_t m, int64_t n, int64_t k, const char *part)
 {
-    starlin_linear_shape_t shape = {.m = m, .n = n, .k_local = k};
+    starlin_operation_t operation = good_operation;
     starlin_chunking_t *rows = NULL;
 
-    CHECK_REFUSED(starlin_chunking_plan(context, &shape, 1, NULL, &rows), STARLIN_ERR_INVALID, part);
+    operation.n = n;
+    operation.k = k;
+    CHECK_REFUSED(starlin_chunking_plan(context, m, &operation, 1, NULL, &rows), STARLIN_ERR_INVALID, part);
+    CHECK(rows == NULL);
+}
+
+/* The second of two operations is wrong for the reason in `part`. */
+static void refuse_second(starlin_context_t *context, starlin_operation_t operation, const char *part)
+{
+    starlin_operation_t operations[2] = {good_operation, operation};
+    starlin_chunking_t *rows = NULL;
+
+    CHECK_REFUSED(starlin_chunking_plan(context, 8, operations, 2, NULL, &rows), STARLIN_ERR_INVALID, part);
     CHECK(rows == NULL);
 }
 
 static void test_shapes(starlin_context_t *context)
 {
-    starlin_linear_shape_t shapes[2] = {good_shape, good_shape};
+    starlin_operation_t operation = good_operation;
     starlin_chunking_t *rows = NULL;
 
-    CHECK_REFUSED(starlin_chunking_plan(NULL, shapes, 1, NULL, &rows), STARLIN_ERR_INVALID, "context");
-    CHECK_REFUSED(starlin_chunking_plan(context, shapes, 1, NULL, NULL), STARLIN_ERR_INVALID, "chunking_p");
-    CHECK_REFUSED(starlin_chunking_plan(context, NULL, 1, NULL, &rows), STARLIN_ERR_INVALID, "shape");
-    CHECK_REFUSED(starlin_chunking_plan(context, shapes, 0, NULL, &rows), STARLIN_ERR_INVALID, "shape");
+    CHECK_REFUSED(starlin_chunking_plan(NULL, 8, &operation, 1, NULL, &rows), STARLIN_ERR_INVALID, "context");
+    CHECK_REFUSED(starlin_chunking_plan(context, 8, &operation, 1, NULL, NULL), STARLIN_ERR_INVALID,
+                  "chunking_p");
+    CHECK_REFUSED(starlin_chunking_plan(context, 8, NULL, 1, NULL, &rows), STARLIN_ERR_INVALID, "operations");
+    CHECK_REFUSED(starlin_chunking_plan(context, 8, &operation, 0, NULL, &rows), STARLIN_ERR_INVALID,
+                  "operations");
     refuse_shape(context, 0, 5, 3, "m is 0");
     refuse_shape(context, -8, 5, 3, "m is -8");
-    refuse_shape(context, 8, 0, 3, "n 0");
-    refuse_shape(context, 8, 5, -1, "k_local -1");
+    refuse_shape(context, 8, 0, 3, "n");
+    refuse_shape(context, 8, 5, -1, "-1");
     refuse_shape(context, INT64_MAX, 5, 3, "9223372036854775807");
     refuse_shape(context, 1, 1, INT64_MAX, "9223372036854775807");
     /* each size is allowed, their products overflow */
     refuse_shape(context, (int64_t)1 << 40, (int64_t)1 << 40, 3, "1099511627776");
     refuse_shape(context, (int64_t)1 << 40, 1, (int64_t)1 << 40, "1099511627776");
     refuse_shape(context, 1, (int64_t)1 << 40, (int64_t)1 << 40, "1099511627776");
-    shapes[1].m = 9;
-    CHECK_REFUSED(starlin_chunking_plan(context, shapes, 2, NULL, &rows), STARLIN_ERR_INVALID, "m 9");
-    shapes[1].m = 8;
-    shapes[1].dtype = (starlin_dtype_t)4;
-    CHECK_REFUSED(starlin_chunking_plan(context, shapes, 2, NULL, &rows), STARLIN_ERR_INVALID, "dtype is 4");
-    shapes[1].dtype = STARLIN_F16;
-    shapes[1].reduction = (starlin_reduction_t)7;
-    CHECK_REFUSED(starlin_chunking_plan(context, shapes, 2, NULL, &rows), STARLIN_ERR_INVALID,
-                  "reduction is 7");
+    operation.dtype = (starlin_dtype_t)4;
+    refuse_second(context, operation, "dtype is 4");
+    operation.dtype = STARLIN_F16;
+    operation.reduction = (starlin_reduction_t)7;
+    refuse_second(context, operation, "reduction is 7");
+    operation = good_operation;
+    operation.op = (starlin_operator_t)77;
+    refuse_second(context, operation, "77");
+    operation = good_operation;
+    operation.to = (starlin_placement_t)9;
+    refuse_second(context, operation, "9");
+    operation = good_operation;
+    operation.activation = (starlin_activation_kind_t)11;
+    refuse_second(context, operation, "11");
+    operation = good_operation;
+    operation.struct_size = 3;
+    CHECK_REFUSED(starlin_chunking_plan(context, 8, &operation, 1, NULL, &rows), STARLIN_ERR_INVALID,
+                  "struct_size is 3");
 }
 
 static void refuse_chunks(starlin_context_t *context, size_t size, size_t count, const int64_t *list,
@@ -93,7 +121,8 @@ static void refuse_chunks(starlin_context_t *context, size_t size, size_t count,
     starlin_chunking_options_t options = {.struct_size = size, .count = count, .rows = list, .nrows = nrows};
     starlin_chunking_t *rows = NULL;
 
-    CHECK_REFUSED(starlin_chunking_plan(context, &good_shape, 1, &options, &rows), STARLIN_ERR_INVALID, part);
+    CHECK_REFUSED(starlin_chunking_plan(context, 8, &good_operation, 1, &options, &rows), STARLIN_ERR_INVALID,
+                  part);
     CHECK(rows == NULL);
 }
 
@@ -143,7 +172,7 @@ static void test_matrices(starlin_context_t *context)
     CHECK_REFUSED(starlin_matrix_create(context, NULL, &layout, NULL), STARLIN_ERR_INVALID, "matrix_p");
     CHECK_REFUSED(starlin_matrix_wrap(context, NULL, NULL, &layout, &matrix), STARLIN_ERR_INVALID, "data");
     CHECK_REFUSED(starlin_matrix_wrap(context, NULL, data, &layout, NULL), STARLIN_ERR_INVALID, "matrix_p");
-    refuse_layout(context, 0, 2, 0, 0, "rows is 0");
+    refuse_layout(context, 0, 0, 0, 0, "rows is 0 and cols 0");
     refuse_layout(context, -2, 2, 0, 0, "rows is -2");
     refuse_layout(context, 2, -2, 0, 0, "cols -2");
     refuse_layout(context, 2, 2, 1, 0, "ld is 1");
@@ -195,7 +224,7 @@ static void refuse_y(const linear_t *a, const starlin_chunking_t *rows, void *da
 static void test_operators(starlin_context_t *context)
 {
     linear_t a = {.context = context, .m = 8, .n = 5, .k = 12, .count = 2}; /* y is smaller than x and w */
-    starlin_row_linear_options_t options = STARLIN_ROW_LINEAR_OPTIONS_INIT;
+    starlin_linear_options_t options = STARLIN_LINEAR_OPTIONS_INIT;
     static float memory[8 * 32];
     starlin_matrix_t *x, *own_x;
 
@@ -204,7 +233,7 @@ static void test_operators(starlin_context_t *context)
     refuse_operator(context, NULL, a.w, a.y, "x is NULL");
     refuse_operator(context, a.x, NULL, a.y, "w is NULL");
     refuse_operator(context, a.x, a.w, NULL, "y is NULL");
-    refuse_operator(context, a.w, a.x, a.y, "both are n");
+    refuse_operator(context, a.w, a.x, a.y, "x is not cut");
     refuse_operator(context, a.x, a.w, a.x, "both are n");
     options.struct_size = 5;
     CHECK_REFUSED(starlin_row_linear(context, a.x, a.w, a.y, &options), STARLIN_ERR_INVALID,
@@ -213,12 +242,12 @@ static void test_operators(starlin_context_t *context)
     options.reduction = (starlin_reduction_t)-3;
     CHECK_REFUSED(starlin_row_linear(context, a.x, a.w, a.y, &options), STARLIN_ERR_INVALID, "-3");
     refuse_y(&a, a.rows, memory, (starlin_matrix_layout_t){.cols = 6}, "y has 6 columns and w 5");
-    refuse_y(&a, a.rows, memory, (starlin_matrix_layout_t){.cols = 5, .ld = 7}, "ld 7");
     refuse_y(&a, a.rows, memory, (starlin_matrix_layout_t){.cols = 5, .dtype = STARLIN_F64}, "y f64");
-    refuse_y(&a, NULL, memory, (starlin_matrix_layout_t){.rows = 8, .cols = 5}, "cut alike");
+    refuse_y(&a, NULL, memory, (starlin_matrix_layout_t){.rows = 8, .cols = 5}, "y is not cut");
     refuse_y(&a, a.rows, a.x_data, (starlin_matrix_layout_t){.cols = 5}, "overlaps that of x");
     own_x = a.x;
-    a.x = x = wrap(context, a.rows, memory, (starlin_matrix_layout_t){.cols = 12});
+    a.x = x =
+        wrap(context, a.rows, memory, (starlin_matrix_layout_t){.cols = 12, .placement = STARLIN_SHARD_COLS});
     refuse_y(&a, a.rows, memory + 8 * 12 - 1, (starlin_matrix_layout_t){.cols = 5}, "overlaps that of x");
     a.x = own_x;
     starlin_matrix_destroy(x);
@@ -238,10 +267,12 @@ static void test_neighbours(starlin_context_t *context)
     starlin_matrix_t *x, *w, *y, *empty_x, *empty_w;
 
     CHECK_STATUS(linear_plan(&a, 1), STARLIN_SUCCESS);
-    x = wrap(context, a.rows, memory, (starlin_matrix_layout_t){.cols = 1, .ld = 2});
+    x = wrap(context, a.rows, memory,
+             (starlin_matrix_layout_t){.cols = 1, .ld = 2, .placement = STARLIN_SHARD_COLS});
     w = wrap(context, NULL, weight, (starlin_matrix_layout_t){.rows = 2, .cols = 1});
     y = wrap(context, a.rows, memory + 3, (starlin_matrix_layout_t){.cols = 2});
-    empty_x = wrap(context, a.rows, memory + 4, (starlin_matrix_layout_t){.cols = 0, .ld = 1});
+    empty_x = wrap(context, a.rows, memory + 4,
+                   (starlin_matrix_layout_t){.cols = 0, .ld = 1, .placement = STARLIN_SHARD_COLS});
     empty_w = wrap(context, NULL, weight, (starlin_matrix_layout_t){.rows = 2});
     CHECK_STATUS(starlin_row_linear(context, x, w, y, NULL), STARLIN_SUCCESS);
     CHECK_STATUS(starlin_matrix_wait(y), STARLIN_SUCCESS);

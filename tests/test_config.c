@@ -7,26 +7,22 @@
 #include "check.h"
 #include "base/config.h"
 
-static const char *const variables[] = {"STARLIN_COMM",
-                                        "STARLIN_COMPUTE",
-                                        "STARLIN_MAX_CTAS",
-                                        "STARLIN_TIMEOUT_MS",
-                                        "STARLIN_BIND",
-                                        "STARLIN_SHARE_GPU",
-                                        "STARLIN_LOG",
-                                        "STARLIN_TRIAL",
-                                        "STARPU_WORKERS_CPUID",
+/* The library's own, from its table, then those of StarPU that bind threads. */
+#define NAME(field, variable, ...) variable,
+static const char *const variables[] = {STARLIN__CONFIG_MAP(NAME, NAME, NAME) "STARPU_WORKERS_CPUID",
                                         "STARPU_WORKERS_COREID",
                                         "STARPU_WORKERS_GETBIND",
                                         "STARPU_WORKERS_NOBIND",
                                         "STARPU_MAIN_THREAD_BIND",
                                         "STARPU_MAIN_THREAD_CPUID",
                                         "STARPU_MAIN_THREAD_COREID"};
+enum { NVARIABLES = sizeof(variables) / sizeof(variables[0]), FIRST_BINDING = NVARIABLES - 7 };
 
 static void environment_clear(void)
 {
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
-        unsetenv(variables[i]);
+    for (size_t i = 0; i < NVARIABLES; i++)
+        if (variables[i] != NULL) /* an option without a variable */
+            unsetenv(variables[i]);
 }
 
 /* The call fails and its text has each of the parts. */
@@ -68,14 +64,12 @@ static void test_precedence(void)
     setenv("STARLIN_MAX_CTAS", "16", 1);
     setenv("STARLIN_TIMEOUT_MS", "2147483647", 1);
     setenv("STARLIN_SHARE_GPU", "1", 1);
-    setenv("STARLIN_TRIAL", "off", 1);
     CHECK_STATUS(starlin__config_load(&options, &config), STARLIN_SUCCESS);
     CHECK_EQ_STR(config.comm, "mpi");
     CHECK_EQ_STR(config.compute, "cblas");
     CHECK_EQ_INT(config.max_ctas, 16);
     CHECK_EQ_INT(config.timeout_ms, 2147483647);
     CHECK(config.share_gpu);
-    CHECK(!config.trial);
 
     options.comm = "model:gbps=1";
     options.compute = "cublas";
@@ -96,25 +90,48 @@ static void test_precedence(void)
     CHECK_STATUS(starlin__config_load(NULL, &config), STARLIN_SUCCESS);
     CHECK_EQ_STR(config.comm, "auto");
     CHECK_EQ_INT(config.timeout_ms, 300000);
-    CHECK(config.trial);
     environment_clear();
 }
 
-static void test_struct_size(void)
+/* What is changed for a while comes back: a value, an unset variable, an empty one, a change of a change. */
+static void test_environment(void)
 {
-    starlin_context_options_t options = STARLIN_CONTEXT_OPTIONS_INIT;
-    starlin__config_t config = {.timeout_ms = 42};
-    char size[32];
+    starlin__environment_t environment = {0};
+    char path[64];
 
-    snprintf(size, sizeof(size), "%zu", sizeof(options));
-    options.struct_size = 0;
-    check_refused(starlin__config_load(&options, &config), "struct_size", "is 0", size);
-    options.struct_size = sizeof(options) + 1;
-    snprintf(size, sizeof(size), "is %zu", sizeof(options) + 1);
-    check_refused(starlin__config_load(&options, &config), "struct_size", size, "allowed");
-    options.struct_size = 16; /* smaller than that of any release */
-    check_refused(starlin__config_load(&options, &config), "struct_size", "is 16", "allowed");
-    CHECK_EQ_INT(config.timeout_ms, 42); /* outputs are set only on success */
+    setenv("STARLIN_TEST_A", "old", 1);
+    setenv("STARLIN_TEST_B", "", 1);
+    unsetenv("STARLIN_TEST_C");
+    CHECK_STATUS(starlin__environment_set(&environment, "STARLIN_TEST_A", NULL), STARLIN_SUCCESS);
+    CHECK(getenv("STARLIN_TEST_A") == NULL);
+    CHECK_STATUS(starlin__environment_set(&environment, "STARLIN_TEST_A", "new"), STARLIN_SUCCESS);
+    CHECK_EQ_STR(starlin__environment_get("STARLIN_TEST_A"), "new");
+    CHECK_STATUS(starlin__environment_default(&environment, "STARLIN_TEST_B", "new"), STARLIN_SUCCESS);
+    CHECK_EQ_STR(getenv("STARLIN_TEST_B"), ""); /* the user has set it */
+    CHECK(starlin__environment_get("STARLIN_TEST_B") == NULL);
+    CHECK_STATUS(starlin__environment_default(&environment, "STARLIN_TEST_C", "new"), STARLIN_SUCCESS);
+    CHECK_EQ_STR(getenv("STARLIN_TEST_C"), "new");
+    starlin__environment_restore(&environment);
+    CHECK_EQ_STR(getenv("STARLIN_TEST_A"), "old");
+    CHECK_EQ_STR(getenv("STARLIN_TEST_B"), "");
+    CHECK(getenv("STARLIN_TEST_C") == NULL);
+    starlin__alloc_fail_at = starlin__alloc_count + 1;
+    CHECK_STATUS(starlin__environment_set(&environment, "STARLIN_TEST_A", "new"), STARLIN_ERR_NO_MEMORY);
+    starlin__alloc_fail_at = 0;
+    CHECK_EQ_STR(getenv("STARLIN_TEST_A"), "old");
+    CHECK_EQ_INT(environment.nchanges, 0);
+
+    setenv("HOME", "/home/me", 1);
+    setenv("XDG_CACHE_HOME", "relative", 1);
+    CHECK(starlin__environment_cache("x", path, sizeof path));
+    CHECK_EQ_STR(path, "/home/me/.cache/starlin/x");
+    setenv("XDG_CACHE_HOME", "/cache", 1);
+    CHECK(starlin__environment_cache("x", path, sizeof path));
+    CHECK_EQ_STR(path, "/cache/starlin/x");
+    CHECK(!starlin__environment_cache("x", path, 16)); /* the text has 16 characters */
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
+    CHECK(!starlin__environment_cache("x", path, sizeof path));
 }
 
 static void test_bad_environment(void)
@@ -133,8 +150,10 @@ static void test_bad_environment(void)
         {"STARLIN_TIMEOUT_MS", "1e3", "from 1 to 2147483647"},
         {"STARLIN_BIND", "yes", "auto, none"},
         {"STARLIN_SHARE_GPU", "true", "0, 1"},
-        {"STARLIN_TRIAL", "1", "on, off"},
         {"STARLIN_LOG", "loud", "error, info, debug"},
+        {"STARLIN_NVTX", "2", "0, 1"},
+        {"STARLIN_TF32", "yes", "0, 1"},
+        {"STARLIN_ACTIVITY", "guess", "auto, cupti, events"},
     };
     starlin__config_t config;
 
@@ -188,7 +207,7 @@ static void test_bind(void)
     CHECK(!config.bind);
     CHECK_EQ_STR(config.no_bind_reason, "STARLIN_BIND");
     environment_clear();
-    for (size_t i = 8; i < sizeof(variables) / sizeof(variables[0]); i++) {
+    for (size_t i = FIRST_BINDING; i < NVARIABLES; i++) {
         setenv(variables[i], "0", 1);
         CHECK_STATUS(starlin__config_load(NULL, &config), STARLIN_SUCCESS);
         CHECK(!config.bind);
@@ -254,7 +273,7 @@ int main(void)
     environment_clear();
     test_defaults();
     test_precedence();
-    test_struct_size();
+    test_environment();
     test_bad_environment();
     test_bad_fields();
     test_bind();

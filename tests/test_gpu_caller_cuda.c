@@ -6,7 +6,7 @@
 #include <cudaTypedefs.h>
 #include <pthread.h>
 
-#include "comm/comm_model.h"
+#include "comm/comm.h"
 #include "compute/compute.h"
 #include "gpu.h"
 
@@ -37,20 +37,19 @@ static CUcontext current(void)
 static void use(starlin__device_t *device, starlin__compute_t *compute, CUcontext before)
 {
     const starlin__device_ops_t *ops = device->ops;
-    starlin__model_config_t link = {.gbps = 1, .latency_us = 2000, .ctas = 2, .ranks = 2};
-    starlin__gemm_t gemm = {.m = 4, .n = 4, .k = 4, .ldx = 4, .ldw = 4, .ldy = 4};
-    starlin__allreduce_t request = {.count = 16};
+    starlin__gemm_t gemm = {.m = 4, .n = 4, .k = 4, .transpose_b = true, .lda = 4, .ldb = 4, .ldc = 4};
+    starlin__collective_t request = {.count = 16, .cols = 1};
     void *memory = NULL;
     bool passed = true;
     CHECK_KEEPS(ops->alloc(device, 3 * 64, &memory), STARLIN_SUCCESS);
     CHECK_KEEPS(ops->alloc(device, (size_t)1 << 50, &memory), STARLIN_ERR_NO_MEMORY);
     CHECK_KEEPS(ops->event_create(device, &request.done), STARLIN_SUCCESS);
-    gemm.x = memory;
-    gemm.w = (char *)memory + 64;
-    gemm.y = request.buffer = (char *)memory + 128;
+    gemm.a = memory;
+    gemm.b = (char *)memory + 64;
+    gemm.c = request.recv = (char *)memory + 128;
     CHECK_KEEPS(compute->ops->prepare(compute, &gemm), STARLIN_SUCCESS);
     CHECK_KEEPS(compute->ops->gemm(compute, 0, &gemm), STARLIN_SUCCESS);
-    CHECK_KEEPS(starlin__model_device->start(device, &request, 64, &link), STARLIN_SUCCESS);
+    CHECK_KEEPS(starlin__model_launch(device, &request, 2, 2000.0), STARLIN_SUCCESS);
     /* 2 ms of work lie ahead, so this is the "not ready" that CUDA reports as an error */
     CHECK_KEEPS(ops->event_query(device, request.done, &passed), STARLIN_SUCCESS);
     CHECK(!passed);
@@ -83,9 +82,9 @@ static void use_context(CUcontext before)
     enum { ROWS = 8, COLS = 4 };
     static float x_data[ROWS * COLS], w_data[COLS * COLS], y_data[ROWS * COLS], result[ROWS * COLS];
     starlin_context_options_t options = STARLIN_CONTEXT_OPTIONS_INIT;
-    starlin_linear_shape_t shape = {.m = ROWS, .n = COLS, .k_local = COLS};
     starlin_chunking_options_t chunks = STARLIN_CHUNKING_OPTIONS_INIT;
-    starlin_matrix_layout_t layout = {.cols = COLS}, weight = {.rows = COLS, .cols = COLS};
+    starlin_matrix_layout_t layout = {.cols = COLS}, input = {.cols = COLS, .placement = STARLIN_SHARD_COLS},
+                            weight = {.rows = COLS, .cols = COLS};
     starlin_context_t *context = NULL;
     starlin_chunking_t *rows = NULL;
     starlin_matrix_t *x = NULL, *w = NULL, *y = NULL;
@@ -95,8 +94,8 @@ static void use_context(CUcontext before)
     if (context == NULL)
         return;
     chunks.count = 2;
-    CHECK_KEEPS(starlin_chunking_plan(context, &shape, 1, &chunks, &rows), STARLIN_SUCCESS);
-    CHECK_KEEPS(starlin_matrix_wrap(context, rows, x_data, &layout, &x), STARLIN_SUCCESS);
+    CHECK_KEEPS(starlin_chunking_plan(context, ROWS, NULL, 0, &chunks, &rows), STARLIN_SUCCESS);
+    CHECK_KEEPS(starlin_matrix_wrap(context, rows, x_data, &input, &x), STARLIN_SUCCESS);
     CHECK_KEEPS(starlin_matrix_create(context, NULL, &weight, &w), STARLIN_SUCCESS);
     CHECK_KEEPS(starlin_matrix_wrap(context, rows, y_data, &layout, &y), STARLIN_SUCCESS);
     CHECK_KEEPS(starlin_matrix_write(w, w_data, 0), STARLIN_SUCCESS);
@@ -120,10 +119,13 @@ int main(void)
     CHECK(current() == NULL);
     use_context(NULL);
     shared_t shared = {.device = gpu_open()};
+    starlin__config_t config;
     pthread_t thread;
     int device = -1;
     CHECK(current() == NULL);
-    CHECK_STATUS(starlin__compute_cublas_ops.create(shared.device, 1, 1, &shared.compute), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin__config_load(NULL, &config), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin__compute_cublas_ops.create(shared.device, &config, 1, 1, &shared.compute),
+                 STARLIN_SUCCESS);
     if (shared.compute == NULL)
         return 1;
     CHECK(current() == NULL);

@@ -88,14 +88,13 @@ static void run_steps(starlin_context_t *context, starlin_matrix_t *x, starlin_m
 static void run_memory(starlin_context_t *context, memory_t memory)
 {
     static int8_t ones[N * K];
-    starlin_linear_shape_t shape = {M, N, K, STARLIN_F32, STARLIN_REDUCTION_NATIVE};
-    starlin_chunking_t *rows = plan_rows(context, &shape, NCHUNKS);
+    starlin_chunking_t *rows = plan_rows(context, M, NCHUNKS);
     operand_t x, w, y;
 
     memset(ones, 1, sizeof ones);
-    bool is_open = operand_open(&x, context, rows, M, K, 0, STARLIN_F32, memory, NULL);
-    is_open &= operand_open(&w, context, NULL, N, K, 0, STARLIN_F32, memory, ones);
-    is_open &= operand_open(&y, context, rows, M, N, 0, STARLIN_F32, memory, NULL);
+    bool is_open = operand_open(&x, context, rows, STARLIN_SHARD_COLS, M, K, 0, STARLIN_F32, memory, NULL);
+    is_open &= operand_open(&w, context, NULL, STARLIN_REPLICATE, N, K, 0, STARLIN_F32, memory, ones);
+    is_open &= operand_open(&y, context, rows, STARLIN_REPLICATE, M, N, 0, STARLIN_F32, memory, NULL);
     if (is_open)
         run_steps(context, x.matrix, w.matrix, y.matrix);
     printf("%s memory: %d steps, %d failures\n", memory_names[memory], NSTEPS, check_failures);
@@ -110,9 +109,9 @@ static void run_memory(starlin_context_t *context, memory_t memory)
 static void run_handles(starlin_context_t *context)
 {
     static float x_data[M * K], w_data[N * K], y_data[M * N];
-    starlin_linear_shape_t shape = {M, N, K, STARLIN_F32, STARLIN_REDUCTION_NATIVE};
-    starlin_matrix_layout_t input = {.cols = K}, weight = {.rows = N, .cols = K}, output = {.cols = N};
-    starlin_chunking_t *rows = plan_rows(context, &shape, NCHUNKS);
+    starlin_matrix_layout_t input = {.cols = K, .placement = STARLIN_SHARD_COLS},
+                            weight = {.rows = N, .cols = K}, output = {.cols = N};
+    starlin_chunking_t *rows = plan_rows(context, M, NCHUNKS);
     starpu_data_handle_t x_handles[NCHUNKS], y_handles[NCHUNKS], w_handle;
     starlin_matrix_t *x = NULL, *w = NULL, *y = NULL;
 
@@ -146,7 +145,7 @@ static void run_comm(const char *comm)
 {
     starlin_context_options_t options = STARLIN_CONTEXT_OPTIONS_INIT;
     starlin_context_t *context = NULL;
-    starlin_context_info_t info;
+    starlin_context_info_t info = STARLIN_CONTEXT_INFO_INIT;
 
     options.comm = comm;
     options.timeout_ms = 60000;

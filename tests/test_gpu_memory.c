@@ -25,8 +25,7 @@ static starlin_context_t *open_context(void)
 static void run_host(starlin_context_t *context, int64_t m, int64_t n, int64_t k, size_t count,
                      starlin_status_t expected_status)
 {
-    starlin_linear_shape_t shape = {m, n, k, STARLIN_F32, STARLIN_REDUCTION_NATIVE};
-    starlin_chunking_t *rows = plan_rows(context, &shape, count);
+    starlin_chunking_t *rows = plan_rows(context, m, count);
     int8_t *ones = malloc((size_t)(m > n ? m : n) * (size_t)k);
     int32_t *expected = malloc((size_t)(m * n) * sizeof *expected);
     operand_t x, w, y;
@@ -34,9 +33,9 @@ static void run_host(starlin_context_t *context, int64_t m, int64_t n, int64_t k
     memset(ones, 1, (size_t)(m > n ? m : n) * (size_t)k);
     for (int64_t i = 0; i < m * n; i++)
         expected[i] = (int32_t)k;
-    bool is_open = operand_open(&x, context, rows, m, k, 0, STARLIN_F32, HOST, ones);
-    is_open &= operand_open(&w, context, NULL, n, k, 0, STARLIN_F32, HOST, ones);
-    is_open &= operand_open(&y, context, rows, m, n, 0, STARLIN_F32, HOST, NULL);
+    bool is_open = operand_open(&x, context, rows, STARLIN_SHARD_COLS, m, k, 0, STARLIN_F32, HOST, ones);
+    is_open &= operand_open(&w, context, NULL, STARLIN_REPLICATE, n, k, 0, STARLIN_F32, HOST, ones);
+    is_open &= operand_open(&y, context, rows, STARLIN_REPLICATE, m, n, 0, STARLIN_F32, HOST, NULL);
     if (is_open)
         CHECK_STATUS(starlin_row_linear(context, x.matrix, w.matrix, y.matrix, NULL), expected_status);
     if (is_open && expected_status == STARLIN_SUCCESS)
@@ -55,9 +54,8 @@ static void run_host(starlin_context_t *context, int64_t m, int64_t n, int64_t k
 static void test_library_memory(starlin_context_t *context)
 {
     enum { ROWS = 256 * 1024, COLS = 4000000, COUNT = 256 };
-    starlin_linear_shape_t shape = {ROWS, 16, 16, STARLIN_F64, STARLIN_REDUCTION_NATIVE};
     starlin_matrix_layout_t layout = {.cols = COLS, .dtype = STARLIN_F64};
-    starlin_chunking_t *rows = plan_rows(context, &shape, COUNT);
+    starlin_chunking_t *rows = plan_rows(context, ROWS, COUNT);
     starlin_matrix_t *matrix = NULL;
 
     CHECK_STATUS(starlin_matrix_create(context, rows, &layout, &matrix), STARLIN_ERR_NO_MEMORY);

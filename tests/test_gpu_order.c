@@ -9,6 +9,7 @@
 #include "check.h"
 #include "gpu.h"
 #include "operand.h"
+#include "starlin/starlin_report.h"
 #include "world.h"
 
 enum { NCHUNKS = 8, ROWS = 4, NOUTPUTS = 6, INNER = 2, LONGEST_US = 5000 };
@@ -75,7 +76,6 @@ static void run(const char *policy, const char *nworkers, memory_t memory, int n
 {
     static int8_t x_values[NCHUNKS * ROWS * INNER], w_values[NOUTPUTS * INNER];
     static int32_t expected[NCHUNKS * ROWS * NOUTPUTS];
-    starlin_linear_shape_t shape = {NCHUNKS * ROWS, NOUTPUTS, INNER, STARLIN_F32, STARLIN_REDUCTION_NATIVE};
     double start_us = starlin__now_us();
     operand_t matrices[3];
 
@@ -90,11 +90,13 @@ static void run(const char *policy, const char *nworkers, memory_t memory, int n
     starlin_context_t *context = world_context(60000);
     if (context == NULL)
         return;
-    starlin_chunking_t *rows = plan_rows(context, &shape, NCHUNKS);
-    bool is_open =
-        operand_open(&matrices[0], context, rows, shape.m, INNER, 0, STARLIN_F32, memory, x_values);
-    is_open &= operand_open(&matrices[1], context, NULL, shape.n, INNER, 0, STARLIN_F32, memory, w_values);
-    is_open &= operand_open(&matrices[2], context, rows, shape.m, shape.n, 0, STARLIN_F32, memory, NULL);
+    starlin_chunking_t *rows = plan_rows(context, NCHUNKS * ROWS, NCHUNKS);
+    bool is_open = operand_open(&matrices[0], context, rows, STARLIN_SHARD_COLS, NCHUNKS * ROWS, INNER, 0,
+                                STARLIN_F32, memory, x_values);
+    is_open &= operand_open(&matrices[1], context, NULL, STARLIN_REPLICATE, NOUTPUTS, INNER, 0, STARLIN_F32,
+                            memory, w_values);
+    is_open &= operand_open(&matrices[2], context, rows, STARLIN_REPLICATE, NCHUNKS * ROWS, NOUTPUTS, 0,
+                            STARLIN_F32, memory, NULL);
     /* a device's spans come from what watches the device */
     CHECK_STATUS(starlin_report_enable(context, true), STARLIN_SUCCESS);
     starlin__gemm_hook_arg = (void *)(uintptr_t)nworkers[0];

@@ -23,17 +23,16 @@ static void run_linear(starlin_context_t *context, starlin_dtype_t dtype, starli
                        memory_t memory)
 {
     static int32_t expected[M * N];
-    starlin_row_linear_options_t options = STARLIN_ROW_LINEAR_OPTIONS_INIT;
-    starlin_linear_shape_t shape = {M, N, K, dtype, reduction};
+    starlin_linear_options_t options = STARLIN_LINEAR_OPTIONS_INIT;
     int8_t *x_values = sparse_values(M, 0, K, 1), *w_values = sparse_values(N, 0, K, 2);
-    starlin_chunking_t *rows = plan_rows(context, &shape, 8);
+    starlin_chunking_t *rows = plan_rows(context, M, 8);
     operand_t x, w, y;
 
     memset(expected, 0, sizeof expected);
     add_product(expected, x_values, w_values, M, N, K);
-    bool is_open = operand_open(&x, context, rows, M, K, 0, dtype, memory, x_values);
-    is_open &= operand_open(&w, context, NULL, N, K, 0, dtype, memory, w_values);
-    is_open &= operand_open(&y, context, rows, M, N, 0, dtype, memory, NULL);
+    bool is_open = operand_open(&x, context, rows, STARLIN_SHARD_COLS, M, K, 0, dtype, memory, x_values);
+    is_open &= operand_open(&w, context, NULL, STARLIN_REPLICATE, N, K, 0, dtype, memory, w_values);
+    is_open &= operand_open(&y, context, rows, STARLIN_REPLICATE, M, N, 0, dtype, memory, NULL);
     options.reduction = reduction;
     for (int i = 0; is_open && i < NREPETITIONS; i++)
         CHECK_STATUS(starlin_row_linear(context, x.matrix, w.matrix, y.matrix, &options), STARLIN_SUCCESS);
@@ -51,7 +50,7 @@ static void run_linear(starlin_context_t *context, starlin_dtype_t dtype, starli
 static int run_policy(const char *name)
 {
     starlin_context_t *context = NULL;
-    starlin_context_info_t info;
+    starlin_context_info_t info = STARLIN_CONTEXT_INFO_INIT;
     double start_us = starlin__now_us();
 
     setenv("STARPU_SCHED", name, 1);

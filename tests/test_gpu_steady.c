@@ -21,14 +21,15 @@ static loud_fn_t loud;
 static void step(starlin_context_t *context, operand_t *x, operand_t *w, operand_t *y, int number,
                  starlin_reduction_t reduction)
 {
-    starlin_row_linear_options_t options = STARLIN_ROW_LINEAR_OPTIONS_INIT;
+    starlin_linear_options_t options = STARLIN_LINEAR_OPTIONS_INIT;
     options.reduction = reduction;
     /* also as a caller with a stream (the default one) does */
     if (number % 3 == 0)
         CHECK_STATUS(starlin_cuda_operators_wait_stream(context, NULL), STARLIN_SUCCESS);
+    /* row_linear and column_linear in turn */
     for (int i = 0; i < NLAYERS; i++)
-        CHECK_STATUS(starlin_row_linear(context, i == 0 ? x->matrix : y[i - 1].matrix, w->matrix, y[i].matrix,
-                                        &options),
+        CHECK_STATUS((i % 2 == 0 ? starlin_row_linear : starlin_column_linear)(
+                         context, i == 0 ? x->matrix : y[i - 1].matrix, w->matrix, y[i].matrix, &options),
                      STARLIN_SUCCESS);
     if (number % 3 == 0)
         CHECK_STATUS(starlin_cuda_stream_wait_matrix(NULL, y[NLAYERS - 1].matrix), STARLIN_SUCCESS);
@@ -42,8 +43,7 @@ static void run(starlin_context_t *context, starlin_dtype_t dtype, starlin_reduc
 {
     static int8_t x_values[M * N], w_values[N * N];
     static int32_t expected[M * N];
-    starlin_linear_shape_t shape = {M, N, N, dtype, reduction};
-    starlin_chunking_t *rows = plan_rows(context, &shape, 8);
+    starlin_chunking_t *rows = plan_rows(context, M, 8);
     uint64_t allocations = 0, device_calls = 0;
     operand_t x, w, y[NLAYERS];
 
@@ -54,10 +54,11 @@ static void run(starlin_context_t *context, starlin_dtype_t dtype, starlin_reduc
         w_values[i * N + (i + 5) % N] = 1;
     for (int i = 0; i < M * N; i++)
         expected[i] = x_values[i / N * N + (i % N + 3 * 5) % N];
-    bool is_open = operand_open(&x, context, rows, M, N, 0, dtype, memory, x_values);
-    is_open &= operand_open(&w, context, NULL, N, N, 0, dtype, memory, w_values);
+    bool is_open = operand_open(&x, context, rows, STARLIN_SHARD_COLS, M, N, 0, dtype, memory, x_values);
+    is_open &= operand_open(&w, context, NULL, STARLIN_REPLICATE, N, N, 0, dtype, memory, w_values);
     for (int i = 0; i < NLAYERS; i++)
-        is_open &= operand_open(&y[i], context, rows, M, N, 0, dtype, memory, NULL);
+        is_open &= operand_open(&y[i], context, rows, i % 2 == 0 ? STARLIN_REPLICATE : STARLIN_SHARD_COLS, M,
+                                N, 0, dtype, memory, NULL);
     for (int number = 0; is_open && number < NWARMUPS + NSTEPS; number++) {
         if (number == NWARMUPS) {
             allocations = starlin__alloc_count;

@@ -31,9 +31,9 @@ static bool caller_begin(caller_t *caller, starlin_context_t *context, cudaStrea
 
     memset(ones, 1, sizeof ones);
     *caller = (caller_t){.context = context, .stream = stream};
-    is_open = operand_open(&caller->x, context, rows, M, K, 0, STARLIN_F32, memory, NULL);
-    is_open &= operand_open(&caller->w, context, NULL, N, K, 0, STARLIN_F32, memory, ones);
-    is_open &= operand_open(&caller->y, context, rows, M, N, 0, STARLIN_F32, memory, NULL);
+    is_open = operand_open(&caller->x, context, rows, STARLIN_SHARD_COLS, M, K, 0, STARLIN_F32, memory, NULL);
+    is_open &= operand_open(&caller->w, context, NULL, STARLIN_REPLICATE, N, K, 0, STARLIN_F32, memory, ones);
+    is_open &= operand_open(&caller->y, context, rows, STARLIN_REPLICATE, M, N, 0, STARLIN_F32, memory, NULL);
     CHECK_CUDA(cudaMallocHost((void **)&caller->inputs, sizeof(float) * NSTEPS * M * K));
     CHECK_CUDA(cudaMallocHost((void **)&caller->results, sizeof(float) * NSTEPS * M * N));
     if (!is_open || caller->inputs == NULL || caller->results == NULL)
@@ -84,8 +84,7 @@ static size_t wrong_results(const caller_t *caller)
 
 static void test_steps(starlin_context_t *context, cudaStream_t stream, memory_t memory, const char *name)
 {
-    starlin_linear_shape_t shape = {M, N, K, STARLIN_F32, STARLIN_REDUCTION_NATIVE};
-    starlin_chunking_t *rows = plan_rows(context, &shape, NCHUNKS);
+    starlin_chunking_t *rows = plan_rows(context, M, NCHUNKS);
     caller_t caller;
 
     if (caller_begin(&caller, context, stream, rows, memory)) {
@@ -114,17 +113,16 @@ static void test_steps(starlin_context_t *context, cudaStream_t stream, memory_t
 static void test_input_reused(starlin_context_t *context, cudaStream_t stream)
 {
     enum { LONG = 4096 };
-    starlin_linear_shape_t shape = {M, N, K, STARLIN_F32, STARLIN_REDUCTION_NATIVE};
-    starlin_linear_shape_t long_shape = {LONG, LONG, LONG, STARLIN_F32, STARLIN_REDUCTION_NATIVE};
-    starlin_chunking_t *rows = plan_rows(context, &shape, NCHUNKS);
-    starlin_chunking_t *long_rows = plan_rows(context, &long_shape, 2);
-    starlin_matrix_layout_t layout = {.cols = LONG, .dtype = STARLIN_F32}, weight = layout;
+    starlin_chunking_t *rows = plan_rows(context, M, NCHUNKS);
+    starlin_chunking_t *long_rows = plan_rows(context, LONG, 2);
+    starlin_matrix_layout_t layout = {.cols = LONG}, weight = layout, input = layout;
     starlin_matrix_t *long_x = NULL, *long_w = NULL, *long_y = NULL;
     caller_t caller;
     size_t wrong = 0;
 
     weight.rows = LONG;
-    CHECK_STATUS(starlin_matrix_create(context, long_rows, &layout, &long_x), STARLIN_SUCCESS);
+    input.placement = STARLIN_SHARD_COLS;
+    CHECK_STATUS(starlin_matrix_create(context, long_rows, &input, &long_x), STARLIN_SUCCESS);
     CHECK_STATUS(starlin_matrix_create(context, NULL, &weight, &long_w), STARLIN_SUCCESS);
     CHECK_STATUS(starlin_matrix_create(context, long_rows, &layout, &long_y), STARLIN_SUCCESS);
     if (caller_begin(&caller, context, stream, rows, LIBRARY) && long_y != NULL) {

@@ -7,6 +7,7 @@
 
 #include "graph/context.h"
 #include "gpu.h"
+#include "report/report.h"
 
 enum { NSTEPS = 4, NCHUNKS = 2, CTAS = 8, M = 8192, N = 8192, K = 16384, CAPACITY = 256 };
 
@@ -22,46 +23,43 @@ static void *cupti_state, *events_state;
 static starlin__launch_t by_events[CAPACITY], by_cupti[CAPACITY];
 static size_t nboth;
 
-static starlin_status_t both_create(starlin__device_t *device, size_t capacity, void **state_p)
+/* A source by its name; NULL: not built. */
+static const starlin__activity_ops_t *source_named(const char *name)
 {
-    STARLIN__FORWARD(starlin__activity_cupti->create(device, capacity, &cupti_state));
-    STARLIN__FORWARD(starlin__activity_events->create(device, capacity, &events_state));
+    size_t i = 0;
+    while (starlin__activity_registry[i] != NULL && strcmp(starlin__activity_registry[i]->source, name) != 0)
+        i++;
+    return starlin__activity_registry[i];
+}
+
+static const starlin__activity_ops_t *cupti_ops, *events_ops;
+
+static starlin_status_t both_open(starlin__device_t *device, size_t capacity, void **state_p)
+{
+    STARLIN__FORWARD(events_ops->open(device, capacity, &events_state));
+    STARLIN__FORWARD(cupti_ops->open(device, capacity, &cupti_state));
     *state_p = &cupti_state;
     return STARLIN_SUCCESS;
 }
 
-static void both_destroy(void *state)
+static void both_close(void *state)
 {
     (void)state;
-    starlin__activity_events->destroy(events_state);
-    starlin__activity_cupti->destroy(cupti_state);
-}
-
-static starlin_status_t both_start(void *state)
-{
-    (void)state;
-    STARLIN__FORWARD(starlin__activity_events->start(events_state));
-    return starlin__activity_cupti->start(cupti_state);
-}
-
-static void both_stop(void *state)
-{
-    (void)state;
-    starlin__activity_cupti->stop(cupti_state);
+    cupti_ops->close(cupti_state);
+    events_ops->close(events_state);
 }
 
 static bool both_begin(void *state, size_t slot, starlin__stream_t stream, starlin__event_t *after)
 {
     (void)state;
-    return starlin__activity_events->begin(events_state, slot, stream, after) &&
-           starlin__activity_cupti->begin(cupti_state, slot, stream, after);
+    return events_ops->begin(events_state, slot, stream, after) &&
+           cupti_ops->begin(cupti_state, slot, stream, after);
 }
 
 static bool both_end(void *state, size_t slot, starlin__stream_t stream)
 {
     (void)state;
-    return starlin__activity_cupti->end(cupti_state, slot, stream) &&
-           starlin__activity_events->end(events_state, slot, stream);
+    return cupti_ops->end(cupti_state, slot, stream) && events_ops->end(events_state, slot, stream);
 }
 
 static starlin_status_t both_resolve(void *state, starlin__launch_t *launches, size_t n)
@@ -69,17 +67,15 @@ static starlin_status_t both_resolve(void *state, starlin__launch_t *launches, s
     (void)state;
     nboth = n;
     memcpy(by_events, launches, n * sizeof *launches);
-    STARLIN__FORWARD(starlin__activity_events->resolve(events_state, by_events, n));
-    STARLIN__FORWARD(starlin__activity_cupti->resolve(cupti_state, launches, n));
+    STARLIN__FORWARD(events_ops->resolve(events_state, by_events, n));
+    STARLIN__FORWARD(cupti_ops->resolve(cupti_state, launches, n));
     memcpy(by_cupti, launches, n * sizeof *launches);
     return STARLIN_SUCCESS;
 }
 
 static const starlin__activity_ops_t both = {.source = "both",
-                                             .create = both_create,
-                                             .destroy = both_destroy,
-                                             .start = both_start,
-                                             .stop = both_stop,
+                                             .open = both_open,
+                                             .close = both_close,
                                              .begin = both_begin,
                                              .end = both_end,
                                              .resolve = both_resolve};
@@ -90,8 +86,7 @@ static bool problem_create(problem_t *problem)
 {
     starlin_context_options_t options = STARLIN_CONTEXT_OPTIONS_INIT;
     starlin_chunking_options_t chunks = STARLIN_CHUNKING_OPTIONS_INIT;
-    starlin_linear_shape_t shape = {.m = M, .n = N, .k_local = K, .dtype = STARLIN_BF16};
-    starlin_matrix_layout_t x = {.cols = K, .dtype = STARLIN_BF16},
+    starlin_matrix_layout_t x = {.cols = K, .dtype = STARLIN_BF16, .placement = STARLIN_SHARD_COLS},
                             w = {.rows = N, .cols = K, .dtype = STARLIN_BF16},
                             y = {.cols = N, .dtype = STARLIN_BF16};
     chunks.count = NCHUNKS;
@@ -100,7 +95,7 @@ static bool problem_create(problem_t *problem)
     CHECK_STATUS(starlin_context_create(&options, &problem->context), STARLIN_SUCCESS);
     if (problem->context == NULL)
         return false;
-    CHECK_STATUS(starlin_chunking_plan(problem->context, &shape, 1, &chunks, &problem->rows),
+    CHECK_STATUS(starlin_chunking_plan(problem->context, M, NULL, 0, &chunks, &problem->rows),
                  STARLIN_SUCCESS);
     CHECK_STATUS(starlin_matrix_create(problem->context, problem->rows, &x, &problem->x), STARLIN_SUCCESS);
     CHECK_STATUS(starlin_matrix_create(problem->context, NULL, &w, &problem->w), STARLIN_SUCCESS);
@@ -139,7 +134,7 @@ static void check_spans(problem_t *problem, bool kernels)
               one->start_us < one->end_us);
         CHECK_EQ_INT(one->rows, M / NCHUNKS);
         ngemms += one->kind == STARLIN__SPAN_GEMM;
-        if (one->kind != STARLIN__SPAN_ALLREDUCE)
+        if (one->kind != STARLIN__SPAN_COLLECTIVE)
             continue;
         nsums++;
         CHECK_EQ_INT(one->lane, STARLIN__LANE_LINK);
@@ -168,8 +163,10 @@ static void test_source(problem_t *problem, const char *source)
     problem_run(problem, NSTEPS);
     CHECK_STATUS(starlin_report_create(problem->context, NULL, &report), STARLIN_SUCCESS);
     if (report != NULL) {
-        CHECK_EQ_STR(report->source, source);
-        CHECK_EQ_INT(report->ncollectives, NSTEPS * NCHUNKS);
+        starlin_report_summary_t summary = {0};
+        CHECK_STATUS(starlin_report_summary(report, &summary), STARLIN_SUCCESS);
+        CHECK_EQ_STR(summary.source, source);
+        CHECK_EQ_INT(starlin_report_ncollectives(report), NSTEPS * NCHUNKS);
     }
     check_spans(problem, strcmp(source, "events") != 0);
     CHECK_STATUS(starlin_report_enable(problem->context, false), STARLIN_SUCCESS);
@@ -177,6 +174,21 @@ static void test_source(problem_t *problem, const char *source)
     problem_run(problem, 1);
     CHECK_EQ_INT(starlin__timeline_count(problem->context->timeline, NULL), n);
     starlin_report_destroy(report);
+}
+
+/* Off while work is in flight, and on again. */
+static void test_switch(problem_t *problem)
+{
+    CHECK_STATUS(starlin_report_enable(problem->context, true), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin_row_linear(problem->context, problem->x, problem->w, problem->y, NULL),
+                 STARLIN_SUCCESS);
+    CHECK_STATUS(starlin_report_enable(problem->context, false), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin_context_wait(problem->context), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin_report_enable(problem->context, true), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin_report_reset(problem->context), STARLIN_SUCCESS);
+    problem_run(problem, NSTEPS);
+    CHECK_STATUS(starlin_report_enable(problem->context, false), STARLIN_SUCCESS);
+    CHECK_EQ_INT(starlin__timeline_count(problem->context->timeline, NULL), 2 * NSTEPS * NCHUNKS);
 }
 
 /* Both watched the launches of the last source test. */
@@ -215,15 +227,21 @@ int main(void)
     problem_run(&problem, 2);
     setenv("STARLIN_ACTIVITY", "events", 1);
     test_source(&problem, "events");
+    test_switch(&problem);
     starlin__activity_close(problem.context->activity);
     problem.context->activity = NULL;
-    if (starlin__activity_cupti == NULL ||
-        starlin__activity_create(&both, problem.context->device, CAPACITY, &activity) != STARLIN_SUCCESS) {
-        printf("without CUPTI: %s\n", starlin__activity_cupti == NULL ? "not built" : starlin_last_error());
+    cupti_ops = source_named("cupti");
+    events_ops = source_named("events");
+    CHECK_STATUS(starlin__activity_create(&both, problem.context->device, CAPACITY, &activity),
+                 STARLIN_SUCCESS);
+    if (cupti_ops == NULL || starlin__activity_enable(activity, true) != STARLIN_SUCCESS) {
+        printf("without CUPTI: %s\n", cupti_ops == NULL ? "not built" : starlin_last_error());
+        starlin__activity_close(activity);
     } else {
         problem.context->activity = activity;
         test_source(&problem, "both");
         compare_sources();
+        test_switch(&problem);
     }
     problem_destroy(&problem);
     return CHECK_RESULT();

@@ -45,8 +45,8 @@ typedef struct application {
 
 typedef enum kind { MATRIX, VECTOR, VARIABLE, NKINDS } kind_t;
 
-static void register_piece(kind_t kind, float *data, uint32_t cols, uint32_t rows,
-                           starpu_data_handle_t *handle)
+static void register_part(kind_t kind, float *data, uint32_t cols, uint32_t rows,
+                          starpu_data_handle_t *handle)
 {
     if (kind == MATRIX)
         starpu_matrix_data_register(handle, STARPU_MAIN_RAM, (uintptr_t)data, cols, cols, rows, sizeof *data);
@@ -65,11 +65,10 @@ static void application_begin(application_t *application, kind_t kind)
     problem_fill(STARLIN_F32, application->x, NROWS, INNER, 0, INNER, problem_x);
     problem_fill(STARLIN_F32, application->w, NOUTPUTS, INNER, 0, INNER, problem_w);
     for (uint32_t i = 0; i < NCHUNKS; i++) {
-        register_piece(kind, application->x + i * rows * INNER, INNER, rows, &application->x_handles[i]);
-        register_piece(kind, application->y + i * rows * NOUTPUTS, NOUTPUTS, rows,
-                       &application->y_handles[i]);
+        register_part(kind, application->x + i * rows * INNER, INNER, rows, &application->x_handles[i]);
+        register_part(kind, application->y + i * rows * NOUTPUTS, NOUTPUTS, rows, &application->y_handles[i]);
     }
-    register_piece(kind, application->w, INNER, NOUTPUTS, &application->w_handle);
+    register_part(kind, application->w, INNER, NOUTPUTS, &application->w_handle);
 }
 
 static void application_end(application_t *application)
@@ -91,12 +90,11 @@ static size_t wrong_elements(const float *y, double factor)
 
 static starlin_chunking_t *plan(starlin_context_t *context)
 {
-    starlin_linear_shape_t shape = {.m = NROWS, .n = NOUTPUTS, .k_local = INNER};
     starlin_chunking_options_t options = STARLIN_CHUNKING_OPTIONS_INIT;
     starlin_chunking_t *rows = NULL;
 
     options.count = NCHUNKS;
-    CHECK_STATUS(starlin_chunking_plan(context, &shape, 1, &options, &rows), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin_chunking_plan(context, NROWS, NULL, 0, &options, &rows), STARLIN_SUCCESS);
     return rows;
 }
 
@@ -109,7 +107,8 @@ static void insert_twice(starpu_data_handle_t handle)
 static void test_kind(starlin_context_t *context, kind_t kind)
 {
     static application_t application;
-    starlin_matrix_layout_t input = {.cols = INNER}, output = {.cols = NOUTPUTS};
+    starlin_matrix_layout_t input = {.cols = INNER, .placement = STARLIN_SHARD_COLS},
+                            output = {.cols = NOUTPUTS};
     starlin_matrix_t *x = NULL, *w = NULL, *y = NULL;
     starlin_chunking_t *rows = plan(context);
 
@@ -119,6 +118,7 @@ static void test_kind(starlin_context_t *context, kind_t kind)
     CHECK_STATUS(starlin_matrix_from_handles(context, rows, application.y_handles, &output, &y),
                  STARLIN_SUCCESS);
     input.rows = NOUTPUTS;
+    input.placement = STARLIN_REPLICATE;
     CHECK_STATUS(starlin_matrix_from_handles(context, NULL, &application.w_handle, &input, &w),
                  STARLIN_SUCCESS);
     for (int i = 0; i < NCHUNKS; i++)
@@ -205,7 +205,7 @@ static void test_refusals(starlin_context_t *context)
 int main(void)
 {
     starlin_context_t *context = NULL;
-    starlin_context_info_t info;
+    starlin_context_info_t info = STARLIN_CONTEXT_INFO_INIT;
     struct starpu_conf conf;
 
     setenv("STARPU_SILENT", "1", 0);

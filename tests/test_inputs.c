@@ -5,7 +5,6 @@
 
 #include "check.h"
 #include "element.h"
-#include "inputs.h"
 #include "reference.h"
 
 static perf_error_t error;
@@ -24,6 +23,20 @@ static perf_problem_t make(int64_t k, starlin_dtype_t dtype, starlin_reduction_t
                               .nranks = nranks};
     perf_problem_prepare(&problem);
     return problem;
+}
+
+/* This rank's rows of X. */
+static bool fill_x(const perf_problem_t *problem, void *x, perf_error_t *why)
+{
+    return perf_inputs_fill_x(problem, problem->x_begin, problem->x_rows, x, why);
+}
+
+static int64_t wrong(const perf_reference_t *reference, const void *y)
+{
+    perf_counts_t counts;
+    perf_reference_compare(reference, y, &counts);
+    CHECK_EQ_INT(counts.nonfinite, 0);
+    return (int64_t)counts.wrong;
 }
 
 /* Bounds of one problem: what the gemm accumulates in f32 (f64), what a rank's partial can be, and what the
@@ -149,7 +162,7 @@ static void check_reference(perf_problem_t problem)
     for (int rank = 0; rank < problem.nranks; rank++) {
         problem.rank = rank;
         perf_problem_prepare(&problem);
-        x[rank] = load(&problem, problem.m, perf_inputs_fill_x);
+        x[rank] = load(&problem, problem.m, fill_x);
         w[rank] = load(&problem, problem.n, perf_inputs_fill_w);
         k_local[rank] = problem.k_local;
     }
@@ -162,10 +175,10 @@ static void check_reference(perf_problem_t problem)
         perf_element_store(problem.dtype, y, i, wide[i]);
     perf_reference_t *reference = NULL;
     CHECK(perf_reference_create(&problem, &reference, &error));
-    CHECK_EQ_INT(perf_reference_wrong(reference, y), 0);
+    CHECK_EQ_INT(wrong(reference, y), 0);
     perf_element_store(problem.dtype, y, 5, 2 * wide[5] + 1000);
     perf_element_store(problem.dtype, y, problem.m * problem.n - 1, (double)NAN);
-    CHECK_EQ_INT(perf_reference_wrong(reference, y), 2);
+    CHECK_EQ_INT(wrong(reference, y), 2);
     perf_reference_destroy(reference);
     for (int rank = 0; rank < problem.nranks; rank++) {
         free(x[rank]);
@@ -283,9 +296,9 @@ static void test_random(void)
 {
     for (int dtype = STARLIN_F32; dtype <= STARLIN_BF16; dtype++) {
         perf_problem_t problem = make_random(64, (starlin_dtype_t)dtype, 3, 0, 1);
-        check_random((starlin_dtype_t)dtype, perf_inputs_fill_x, rows_of_x);
+        check_random((starlin_dtype_t)dtype, fill_x, rows_of_x);
         check_random((starlin_dtype_t)dtype, perf_inputs_fill_w, rows_of_w);
-        unsigned char *x = raw_slice(&problem, problem.m, perf_inputs_fill_x);
+        unsigned char *x = raw_slice(&problem, problem.m, fill_x);
         unsigned char *w = raw_slice(&problem, problem.n, perf_inputs_fill_w);
         CHECK(memcmp(x, w, 64 * starlin_dtype_nbytes(problem.dtype)) != 0);
         free(x);
@@ -297,6 +310,59 @@ static void test_random(void)
     }
 }
 
+/* Operators whose ranks share N, and blocks of rows: each rank's share of inputs and result is that of the
+ * whole. */
+static void test_shares(void)
+{
+    enum { M = 37, N = 19, K = 23, NRANKS = 4 };
+    static double x[M * K], w[N * K], y[M * N];
+    perf_problem_t whole = make(K, STARLIN_F32, STARLIN_REDUCTION_NATIVE, 0, 1);
+    double *all_x = load(&whole, M, fill_x), *all_w = load(&whole, N, perf_inputs_fill_w);
+    memcpy(x, all_x, sizeof(x));
+    memcpy(w, all_w, sizeof(w));
+    multiply(1, M, N, (double *[]){x}, (double *[]){w}, (int64_t[]){K}, y);
+    for (int split_n = 0; split_n < 2; split_n++)
+        for (int rank = 0, rows = 0, columns = 0; rank < NRANKS; rank++) {
+            static float mine[M * N];
+            perf_problem_t part = whole;
+            part.split_n = split_n;
+            part.sequence_parallel = true;
+            part.rank = rank;
+            part.nranks = NRANKS;
+            perf_problem_prepare(&part);
+            CHECK_EQ_INT(split_n ? part.x_begin : part.y_begin, rows);
+            CHECK_EQ_INT(split_n ? part.y_rows : part.x_rows, M);
+            CHECK_EQ_INT(split_n ? part.k_local : part.n_local, split_n ? K : N);
+            rows += (int)(split_n ? part.x_rows : part.y_rows);
+            columns += (int)(split_n ? part.n_local : part.k_local);
+            if (rank == NRANKS - 1) {
+                CHECK_EQ_INT(rows, M);
+                CHECK_EQ_INT(columns, split_n ? N : K);
+            }
+            double *my_x = load(&part, part.x_rows, fill_x),
+                   *my_w = load(&part, part.n_local, perf_inputs_fill_w);
+            for (int64_t i = 0; i < part.x_rows; i++)
+                for (int64_t j = 0; j < part.k_local; j++)
+                    CHECK(my_x[i * part.k_local + j] == x[(part.x_begin + i) * K + part.k_begin + j]);
+            for (int64_t i = 0; i < part.n_local; i++)
+                for (int64_t j = 0; j < part.k_local; j++)
+                    CHECK(my_w[i * part.k_local + j] == w[(part.n_begin + i) * K + part.k_begin + j]);
+            for (int64_t i = 0; i < part.y_rows; i++)
+                for (int64_t j = 0; j < part.n_local; j++)
+                    mine[i * part.n_local + j] = (float)y[(part.y_begin + i) * N + part.n_begin + j];
+            perf_reference_t *reference = NULL;
+            CHECK(perf_reference_create(&part, &reference, &error));
+            CHECK_EQ_INT(wrong(reference, mine), 0);
+            mine[part.y_rows * part.n_local - 1] += 1;
+            CHECK_EQ_INT(wrong(reference, mine), 1);
+            perf_reference_destroy(reference);
+            free(my_x);
+            free(my_w);
+        }
+    free(all_x);
+    free(all_w);
+}
+
 int main(void)
 {
     test_bounds();
@@ -305,5 +371,6 @@ int main(void)
     test_reference();
     test_chain();
     test_random();
+    test_shares();
     return CHECK_RESULT();
 }

@@ -2,6 +2,8 @@
 /* One rank lacks memory, the 1st, 2nd, 3rd ... time that it asks: planning ends on every rank alike, soon,
  * and works when there is memory again. */
 #define _POSIX_C_SOURCE 200809L
+#include <string.h>
+
 #include "check.h"
 #include "graph/context.h"
 #include "linear.h"
@@ -11,10 +13,17 @@ enum { TIMEOUT_MS = 5000 };
 
 static starlin_status_t plan(starlin_context_t *context, starlin_dtype_t dtype)
 {
-    starlin_linear_shape_t shapes[2] = {{.m = 64, .n = 48, .k_local = 256, .dtype = dtype},
-                                        {.m = 64, .n = 40, .k_local = 256, .dtype = dtype}};
+    starlin_operation_t operations[2] = {STARLIN_OPERATION_INIT, STARLIN_OPERATION_INIT};
     starlin_chunking_t *rows = NULL;
-    starlin_status_t status = starlin_chunking_plan(context, shapes, 2, NULL, &rows);
+    starlin_status_t status;
+
+    for (int i = 0; i < 2; i++) {
+        operations[i].op = STARLIN_OP_ROW_LINEAR;
+        operations[i].n = 48 - 8 * i;
+        operations[i].k = 256;
+        operations[i].dtype = dtype;
+    }
+    status = starlin_chunking_plan(context, 64, operations, 2, NULL, &rows);
     starlin_chunking_destroy(rows);
     return status;
 }
@@ -36,7 +45,9 @@ static void test_operand(starlin_context_t *context, starlin_dtype_t dtype, uint
         starlin__alloc_fail_at = starlin__alloc_count + at;
     status = plan(context, dtype);
     starlin__alloc_fail_at = 0;
-    CHECK_EQ_INT(status, STARLIN_ERR_NO_MEMORY);
+    /* where the arguments are compared, the ranks hear of it there; the text says what failed */
+    CHECK(status == STARLIN_ERR_NO_MEMORY ||
+          (status == STARLIN_ERR_MISMATCH && strstr(starlin_last_error(), "refused (") != NULL));
     CHECK(starlin__now_us() - start_us < 0.9e3 * TIMEOUT_MS);
     CHECK_STATUS(plan(context, dtype), STARLIN_SUCCESS);
 }

@@ -28,43 +28,55 @@ static void check_all(const char *what, starlin_status_t status, starlin_status_
 
 typedef struct request {
     const char *what;
-    starlin_linear_shape_t shape;
-    size_t count, nrows, nshapes;
+    int64_t m;
+    starlin_operation_t operation;
+    size_t count, nrows, noperations;
     int64_t rows[3];
 } request_t;
 
 static starlin_status_t plan(starlin_context_t *context, const request_t *request)
 {
     starlin_chunking_options_t options = STARLIN_CHUNKING_OPTIONS_INIT;
-    starlin_linear_shape_t shapes[2] = {request->shape, request->shape};
+    starlin_operation_t operations[2] = {request->operation, request->operation};
     starlin_chunking_t *rows = NULL;
     starlin_status_t status;
 
     options.count = request->count;
     options.nrows = request->nrows;
     options.rows = request->nrows != 0 ? request->rows : NULL;
-    status =
-        starlin_chunking_plan(context, shapes, request->nshapes != 0 ? request->nshapes : 1, &options, &rows);
+    status = starlin_chunking_plan(context, request->m, operations,
+                                   request->noperations != 0 ? request->noperations : 1, &options, &rows);
     starlin_chunking_destroy(rows);
     return status;
 }
 
-#define SHAPE(...) .shape = {.m = 7, .n = 5, .k_local = 3, __VA_ARGS__}
+#define OPERATION(...)                                                                                       \
+    .operation = {                                                                                           \
+        .struct_size = sizeof(starlin_operation_t), .op = STARLIN_OP_ROW_LINEAR, .k = 3, __VA_ARGS__}
+#define SHAPE(...) .m = 7, OPERATION(.n = 5, __VA_ARGS__)
 
 /* Rank 0 asks for the first, all others for one of the rest. The context stays usable. */
 static void test_plans(void)
 {
     static const request_t requests[] = {
         {.what = "right", SHAPE(.dtype = STARLIN_F32), .count = 2},
-        {.what = "M", .shape = {.m = 5, .n = 5, .k_local = 3}, .count = 2},
-        {.what = "N", .shape = {.m = 7, .n = 6, .k_local = 3}, .count = 2},
+        {.what = "M", .m = 5, OPERATION(.n = 5), .count = 2},
+        {.what = "N", .m = 7, OPERATION(.n = 6), .count = 2},
         {.what = "dtype", SHAPE(.dtype = STARLIN_BF16), .count = 2},
         {.what = "reduction", SHAPE(.reduction = STARLIN_REDUCTION_F32), .count = 2},
+        {.what = "operator",
+         .m = 7,
+         .operation =
+             {.struct_size = sizeof(starlin_operation_t), .op = STARLIN_OP_COLUMN_LINEAR, .n = 5, .k = 3},
+         .count = 2},
+        {.what = "placement", SHAPE(.to = STARLIN_SHARD_ROWS), .count = 2},
+        {.what = "bias", SHAPE(.bias = true), .count = 2},
+        {.what = "activation", SHAPE(.activation = STARLIN_RELU), .count = 2},
         {.what = "count", SHAPE(.dtype = STARLIN_F32), .count = 3},
         {.what = "auto", SHAPE(.dtype = STARLIN_F32)},
         {.what = "list", SHAPE(.dtype = STARLIN_F32), .nrows = 2, .rows = {3, 4}},
-        {.what = "layers", SHAPE(.dtype = STARLIN_F32), .count = 2, .nshapes = 2},
-        {.what = "M is 0", .shape = {.m = 0, .n = 5, .k_local = 3}, .count = 2},
+        {.what = "layers", SHAPE(.dtype = STARLIN_F32), .count = 2, .noperations = 2},
+        {.what = "M is 0", .m = 0, OPERATION(.n = 5), .count = 2},
         {.what = "bad dtype", SHAPE(.dtype = (starlin_dtype_t)9), .count = 2},
         {.what = "bad sum", SHAPE(.dtype = STARLIN_F32), .nrows = 2, .rows = {3, 5}},
     };

@@ -77,7 +77,7 @@ static void run(const char *policy, const char *nworkers, int nrepetitions)
     CHECK_STATUS(linear_open(&linear), STARLIN_SUCCESS);
     if (linear.y == NULL)
         return;
-    starlin__timeline_enable(linear.context->timeline, true);
+    CHECK_STATUS(starlin__timeline_enable(linear.context->timeline, true), STARLIN_SUCCESS);
     starlin__gemm_hook_arg = (void *)policy;
     starlin__gemm_hook = delay;
     for (int i = 0; i < nrepetitions; i++) {

@@ -51,7 +51,7 @@ static void run_policy(const char *name, uint64_t *first_hash)
 {
     double start_us = starlin__now_us();
     starlin_context_t *context;
-    starlin_context_info_t info;
+    starlin_context_info_t info = STARLIN_CONTEXT_INFO_INIT;
     uint64_t hash;
 
     setenv("STARPU_SCHED", name, 1);

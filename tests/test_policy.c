@@ -27,12 +27,13 @@ static uint32_t random_below(uint32_t bound)
 
 static bool start(int ncpus)
 {
+    starlin__environment_t environment = {0};
     struct starpu_conf conf;
     starpu_conf_init(&conf);
     conf.ncpus = ncpus;
-    CHECK_STATUS(starlin__policy_begin(NULL, &conf), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin__policy_select(NULL, &conf, &environment), STARLIN_SUCCESS);
     int ret = starpu_init(&conf);
-    starlin__policy_end();
+    starlin__environment_restore(&environment);
     CHECK_EQ_INT(ret, 0);
     CHECK_EQ_STR(starlin__policy_running(), "starlin");
     return ret == 0;

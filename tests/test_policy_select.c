@@ -18,15 +18,16 @@ static void set_or_unset(const char *sched)
 
 static void expect(const char *sched, const char *fallback, const char *running)
 {
+    starlin__environment_t environment = {0};
     struct starpu_conf conf;
     set_or_unset(sched);
     starpu_conf_init(&conf);
     conf.ncpus = 1;
-    CHECK_STATUS(starlin__policy_begin(fallback, &conf), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin__policy_select(fallback, &conf, &environment), STARLIN_SUCCESS);
     if (sched != NULL && strcmp(sched, "starlin") == 0)
         CHECK(getenv("STARPU_SCHED") == NULL); /* StarPU would warn that it does not know the name */
     CHECK_EQ_INT(starpu_init(&conf), 0);
-    starlin__policy_end();
+    starlin__environment_restore(&environment);
     CHECK_EQ_STR(starlin__policy_running(), running);
     const char *after = getenv("STARPU_SCHED");
     if (sched == NULL)
@@ -49,15 +50,16 @@ int main(void)
     expect("eager", NULL, "eager");
     expect("eager", "prio", "eager");
 
+    starlin__environment_t environment = {0};
     struct starpu_conf conf;
     starpu_conf_init(&conf);
     set_or_unset("no-such-policy");
-    CHECK_STATUS(starlin__policy_begin("prio", &conf), STARLIN_ERR_INVALID);
+    CHECK_STATUS(starlin__policy_select("prio", &conf, &environment), STARLIN_ERR_INVALID);
     CHECK_CONTAINS(starlin_last_error(), "\"no-such-policy\"");
     CHECK_CONTAINS(starlin_last_error(), "starlin, ");
     CHECK_CONTAINS(starlin_last_error(), "eager");
     set_or_unset(NULL);
-    CHECK_STATUS(starlin__policy_begin("Prio", &conf), STARLIN_ERR_INVALID);
+    CHECK_STATUS(starlin__policy_select("Prio", &conf, &environment), STARLIN_ERR_INVALID);
     CHECK_STATUS(starlin__policy_check(NULL), STARLIN_SUCCESS);
     CHECK_STATUS(starlin__policy_check("starlin"), STARLIN_SUCCESS);
     return CHECK_RESULT();

@@ -34,10 +34,9 @@ static void run(starlin_context_t *context, const problem_t *problem)
 {
     int rank = starlin_context_rank(context), nranks = starlin_context_nranks(context);
     starlin_chunking_options_t chunks = STARLIN_CHUNKING_OPTIONS_INIT;
-    starlin_row_linear_options_t options = STARLIN_ROW_LINEAR_OPTIONS_INIT;
-    starlin_linear_shape_t shape = {
-        .m = problem->m, .n = problem->n, .dtype = problem->dtype, .reduction = problem->reduction};
-    starlin_matrix_layout_t input = {.dtype = problem->dtype},
+    starlin_linear_options_t options = STARLIN_LINEAR_OPTIONS_INIT;
+    starlin_operation_t operation = STARLIN_OPERATION_INIT;
+    starlin_matrix_layout_t input = {.dtype = problem->dtype, .placement = STARLIN_SHARD_COLS},
                             output = {.cols = problem->n, .dtype = problem->dtype};
     starlin_matrix_t *x = NULL, *w = NULL, *y = NULL;
     starlin_chunking_t *rows = NULL;
@@ -45,21 +44,26 @@ static void run(starlin_context_t *context, const problem_t *problem)
     void *x_data, *w_data, *y_data, *result;
     int64_t first;
 
-    problem_slice(problem->k, rank, nranks, &first, &shape.k_local);
-    input.cols = shape.k_local;
-    input.ld = shape.k_local + problem->padding;
+    problem_slice(problem->k, rank, nranks, &first, &operation.k);
+    input.cols = operation.k;
+    input.ld = operation.k + problem->padding;
     x_data = calloc((size_t)(problem->m * input.ld) + 1, nbytes);
     w_data = calloc((size_t)(problem->n * input.ld) + 1, nbytes);
     y_data = calloc((size_t)(problem->m * problem->n), nbytes);
     result = calloc((size_t)(problem->m * problem->n), nbytes);
-    problem_fill(problem->dtype, x_data, problem->m, input.ld, first, shape.k_local, problem_x);
-    problem_fill(problem->dtype, w_data, problem->n, input.ld, first, shape.k_local, problem_w);
+    problem_fill(problem->dtype, x_data, problem->m, input.ld, first, operation.k, problem_x);
+    problem_fill(problem->dtype, w_data, problem->n, input.ld, first, operation.k, problem_w);
 
+    operation.op = STARLIN_OP_ROW_LINEAR;
+    operation.n = problem->n;
+    operation.dtype = problem->dtype;
+    operation.reduction = problem->reduction;
     chunks.count = problem->count;
     options.reduction = problem->reduction;
-    CHECK_STATUS(starlin_chunking_plan(context, &shape, 1, &chunks, &rows), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin_chunking_plan(context, problem->m, &operation, 1, &chunks, &rows), STARLIN_SUCCESS);
     CHECK_STATUS(starlin_matrix_wrap(context, rows, x_data, &input, &x), STARLIN_SUCCESS);
     input.rows = problem->n;
+    input.placement = STARLIN_REPLICATE;
     CHECK_STATUS(starlin_matrix_wrap(context, NULL, w_data, &input, &w), STARLIN_SUCCESS);
     if (problem->library_memory)
         CHECK_STATUS(starlin_matrix_create(context, rows, &output, &y), STARLIN_SUCCESS);

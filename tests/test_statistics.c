@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Figures of the tool's rows: order statistics, ideal time, hidden share. */
-#include "row.h"
-#include "similar.h"
+#include "results.h"
 
 #include "check.h"
 
@@ -18,6 +17,7 @@ static void test_order(void)
         many[i] = 200 - i;
     figures = perf_statistics(many, 200);
     CHECK(figures.min == 1 && figures.median == 100.5 && figures.p99 == 198 && figures.max == 200);
+    CHECK(figures.spread == 99);          /* 150 - 51 */
     figures = perf_statistics(many, 101); /* sorted by now */
     CHECK(figures.median == 51 && figures.p99 == 100);
 }
@@ -29,7 +29,16 @@ static void test_row(void)
     CHECK(perf_row_ideal_us(&row) == 100);
     CHECK(perf_row_hidden_pct(&row, &hidden_pct));
     CHECK(hidden_pct == 87.5);
-    row.comm_us = 0.5; /* nothing to hide */
+    row.time_us.spread = 41; /* noise as large as what could be hidden */
+    CHECK(!perf_row_hidden_pct(&row, &hidden_pct));
+    row.time_us.spread = 39;
+    CHECK(perf_row_hidden_pct(&row, &hidden_pct));
+    row.time_us.spread = 0;
+    row.comm_us = 0.9; /* nothing to hide */
+    CHECK(!perf_row_hidden_pct(&row, &hidden_pct));
+    row.comm_us = 1.1;
+    CHECK(perf_row_hidden_pct(&row, &hidden_pct));
+    row.comm_us = 0;
     CHECK(!perf_row_hidden_pct(&row, &hidden_pct));
     row.comm_us = PERF_NOT_MEASURED;
     CHECK(!perf_row_hidden_pct(&row, &hidden_pct));

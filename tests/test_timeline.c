@@ -28,7 +28,16 @@ static void test_ring(void)
     starlin__timeline_add(timeline, &ignored);
     CHECK_EQ_INT(starlin__timeline_read(timeline, spans, 8), 0);
 
-    starlin__timeline_enable(timeline, true);
+    /* memory when it is first needed, once */
+    uint64_t nallocs = starlin__alloc_count;
+    starlin__alloc_fail_at = nallocs + 1;
+    CHECK_STATUS(starlin__timeline_enable(timeline, true), STARLIN_ERR_NO_MEMORY);
+    CHECK(!starlin__timeline_enabled(timeline));
+    starlin__alloc_fail_at = 0;
+    CHECK_STATUS(starlin__timeline_enable(timeline, true), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin__timeline_enable(timeline, false), STARLIN_SUCCESS);
+    CHECK_STATUS(starlin__timeline_enable(timeline, true), STARLIN_SUCCESS);
+    CHECK_EQ_INT(starlin__alloc_count, nallocs + 2);
     CHECK(starlin__timeline_enabled(timeline));
     for (uint64_t i = 1; i <= 3; i++) {
         starlin__span_t span = span_of(i);
@@ -76,7 +85,7 @@ static void test_threads(void)
     static starlin__span_t spans[NTHREADS * NPER_THREAD + 1];
     starlin__timeline_t *timeline = NULL;
     CHECK_STATUS(starlin__timeline_create(NTHREADS * NPER_THREAD + 1, &timeline), STARLIN_SUCCESS);
-    starlin__timeline_enable(timeline, true);
+    CHECK_STATUS(starlin__timeline_enable(timeline, true), STARLIN_SUCCESS);
     uint64_t nallocs = starlin__alloc_count;
 
     double start_us = starlin__now_us();

@@ -62,10 +62,10 @@ def main():
 
     one, compare, big = seen["one"], seen["compare"], seen["big"]
     check((one["groups"], one["ranks"], one["lanes"], one["spans"]) == (1, [2], 4, 72), f"one: {one}")
-    check("gemm, operator 1, chunk 0" in one["gemm"] and "4096 rows" in one["gemm"], f"hover: {one['gemm']!r}")
-    for part in ("allreduce, operator 1, chunk 0", "64.0 MiB", "hidden", "exposed", "after its gemm",
+    check("multiply, some_linear 1, chunk 0" in one["gemm"] and "4096 rows" in one["gemm"], f"hover: {one['gemm']!r}")
+    for part in ("sum, some_linear 1, chunk 0", "64.0 MiB", "hidden", "exposed", "after its multiply",
                  "waited for SMs or a core"):
-        check(part in one["allreduce"], f"hover lacks {part!r}: {one['allreduce']!r}")
+        check(part in one["collective"], f"hover lacks {part!r}: {one['allreduce']!r}")
     check("of the communication is hidden" in one["report"], f"report: {one['report']!r}")
     check(one["compare"] == "", "one timeline has a comparison table")
     check((compare["groups"], compare["lanes"]) == (2, 8), f"compare: {compare}")

@@ -21,12 +21,12 @@ int main(int argc, char **argv)
     } else {
         sample_make(&samples[0], "two equal chunks", 9, equal, 2, true);
     }
-    starlin__trace_t traces[2] = {samples[0].trace, nsamples > 1 ? samples[1].trace : samples[0].trace};
-    starlin_status_t status =
-        starlin__trace_write(traces, nsamples, "Row-parallel linear 8192 x 8192 x 32768, bf16", argv[1]);
-    if (status != STARLIN_SUCCESS)
-        fprintf(stderr, "%s\n", starlin_last_error());
+    trace_t traces[2] = {samples[0].trace, nsamples > 1 ? samples[1].trace : samples[0].trace};
+    perf_error_t error;
+    bool ok = trace_write(traces, nsamples, "Row-parallel linear 8192 x 8192 x 32768, bf16", argv[1], &error);
+    if (!ok)
+        fprintf(stderr, "%s\n", error.text);
     for (size_t i = 0; i < nsamples; i++)
         sample_free(&samples[i]);
-    return status != STARLIN_SUCCESS;
+    return !ok;
 }

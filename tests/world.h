@@ -28,6 +28,14 @@ static inline starlin_context_t *world_context(unsigned timeout_ms)
     return context;
 }
 
+/* Has a check failed on any rank? Collective. */
+static inline bool world_has_failed(void)
+{
+    int mine = check_failures, all = 0;
+    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return all != 0;
+}
+
 /* Every rank leaves with the same exit code, so that mpirun has nothing to kill. */
 static inline int world_end(void)
 {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* starlin: a tensor-parallel linear layer as a StarPU task graph.
+/* starlin: the linear layers of a tensor-parallel transformer as one StarPU task graph.
  *
- *     Y[M,N] = sum over ranks r of X_r[M,K_r] * W_r[N,K_r]^T        (row-parallel linear, forward)
- *
- * Rows of Y are cut into chunks. One gemm task and one allreduce task per chunk are inserted; data
- * dependencies order them, and the scheduling policy decides what overlaps.
+ * Rows (tokens) are cut into chunks. Each chunk of each operator is a gemm task and, where data must cross
+ * ranks, a collective task; data dependencies order them, and the scheduling policy decides what overlaps.
  *
  * Conventions of every function below:
  *   - A function returns STARLIN_SUCCESS or a negative status; output arguments end in `_p` and are set
@@ -28,7 +26,7 @@ extern "C" {
 #endif
 
 #define STARLIN_VERSION_MAJOR 0
-#define STARLIN_VERSION_MINOR 1
+#define STARLIN_VERSION_MINOR 2
 #define STARLIN_VERSION_PATCH 0
 
 #if defined(STARLIN_BUILDING)
@@ -66,7 +64,7 @@ STARLIN_API const char *starlin_status_string(starlin_status_t status);
  * lives until the thread's next failing call. */
 STARLIN_API const char *starlin_last_error(void);
 
-/* The version of the library that is loaded, such as "0.1.0". Static. */
+/* The version of the library that is loaded, such as "0.2.0". Static. */
 STARLIN_API const char *starlin_version(void);
 
 /* ------------------------------------------------------------------- dtype */
@@ -92,6 +90,12 @@ typedef enum starlin_reduction {
     STARLIN_REDUCTION_NATIVE = 0,
     STARLIN_REDUCTION_F32 = 1
 } starlin_reduction_t;
+
+/* Structs begin with their size, as the caller was compiled: start from NAME_INIT, which sets it. Members
+ * that a later version adds come at the end. Zero always means the default. What an older program does not
+ * have is zero; what this library does not know must be zero, else ERR_UNSUPPORTED. A struct_size of 0 stands
+ * for the size in the library that runs, and is safe only where that is the version that the program was
+ * compiled against. */
 
 /* ----------------------------------------------------------------- context */
 
@@ -142,8 +146,12 @@ STARLIN_API starlin_status_t starlin_context_wait(starlin_context_t *context);
 STARLIN_API int starlin_context_rank(const starlin_context_t *context);
 STARLIN_API int starlin_context_nranks(const starlin_context_t *context);
 
+/* StarPU tasks that operators have inserted so far, of all kinds. */
+STARLIN_API uint64_t starlin_context_ntasks(const starlin_context_t *context);
+
 /* What was chosen: a snapshot of the effective configuration. Strings belong to the context. */
 typedef struct starlin_context_info {
+    size_t struct_size;         /* the caller's; that much is filled in */
     const char *comm;           /* "self", "mpi", "nccl", "model" */
     const char *compute;        /* "cblas", "cublas" */
     const char *policy;         /* scheduling policy that runs */
@@ -155,27 +163,121 @@ typedef struct starlin_context_info {
     unsigned nblas_threads;     /* BLAS threads of each CPU worker */
     unsigned comm_ranks;        /* ranks the collectives sum over; the virtual ones for "model" */
     bool adopted;               /* StarPU was already running */
+    /* The library that computes, as it is loaded, such as "OpenBLAS 0.3.21, Zen kernel, 1 thread" ("":
+     * unknown), and why its gemms will be slow (it is a reference BLAS; NULL: no reason). */
+    const char *compute_version, *compute_warning;
 } starlin_context_info_t;
+
+#define STARLIN_CONTEXT_INFO_INIT                                                                            \
+    {                                                                                                        \
+        .struct_size = sizeof(starlin_context_info_t)                                                        \
+    }
 
 STARLIN_API starlin_status_t starlin_context_get_info(const starlin_context_t *context,
                                                       starlin_context_info_t *info_p);
 
+/* -------------------------------------------------------------- placements */
+
+/* How a matrix lies over the ranks, in the words of PyTorch's DTensor. Collectives follow from the
+ * placements of an operator's input and output; nobody names one.
+ *   - REPLICATE: every rank has all of it.
+ *   - SHARD_COLS: rank r has some of the columns; slices may be uneven and empty.
+ *   - SHARD_ROWS: rank r has its block of rows, [rM/P, (r+1)M/P): sequence parallelism; blocks may
+ *     differ by a row and may be empty.
+ *   - PARTIAL: every rank has a summand of all of it. */
+#define STARLIN_PLACEMENT_MAP(X)                                                                             \
+    X(REPLICATE, 0, "replicate")                                                                             \
+    X(SHARD_COLS, 1, "shard_cols")                                                                           \
+    X(SHARD_ROWS, 2, "shard_rows")                                                                           \
+    X(PARTIAL, 3, "partial")
+
+typedef enum starlin_placement {
+#define STARLIN_PLACEMENT_ENUM(name, value, text) STARLIN_##name = value,
+    STARLIN_PLACEMENT_MAP(STARLIN_PLACEMENT_ENUM)
+#undef STARLIN_PLACEMENT_ENUM
+} starlin_placement_t;
+
+/* "replicate", ...; NULL for a value that is no placement. Static. */
+STARLIN_API const char *starlin_placement_name(starlin_placement_t placement);
+
+/* Functions of one element (swiglu: of two). GELU is x/2 (1 + erf(x/sqrt 2)), GELU_TANH its approximation
+ * by tanh (both Hendrycks and Gimpel, arXiv 1606.08415), SILU x/(1 + exp(-x)) (the same paper), SWIGLU
+ * silu(x) * up (Shazeer, arXiv 2002.05202). f16, bf16 and f32 are computed in f32, f64 in f64; the result is
+ * rounded once. */
+#define STARLIN_ACTIVATION_MAP(X)                                                                            \
+    X(IDENTITY, 0, "identity")                                                                               \
+    X(RELU, 1, "relu")                                                                                       \
+    X(GELU, 2, "gelu")                                                                                       \
+    X(GELU_TANH, 3, "gelu_tanh")                                                                             \
+    X(SILU, 4, "silu")                                                                                       \
+    X(SWIGLU, 5, "swiglu")
+
+typedef enum starlin_activation_kind {
+#define STARLIN_ACTIVATION_ENUM(name, value, text) STARLIN_##name = value,
+    STARLIN_ACTIVATION_MAP(STARLIN_ACTIVATION_ENUM)
+#undef STARLIN_ACTIVATION_ENUM
+} starlin_activation_kind_t;
+
+/* "relu", ...; NULL for a value that is no activation. Static. */
+STARLIN_API const char *starlin_activation_name(starlin_activation_kind_t activation);
+
 /* ---------------------------------------------------------------- chunking */
 
-/* One linear layer as a rank sees it: X [m,k_local], W [n,k_local], Y [m,n]. k_local may differ between
- * ranks and may be 0 (this rank contributes zero); m, n, dtype and reduction may not. */
-typedef struct starlin_linear_shape {
-    int64_t m, n, k_local;
+/* Every operator: its constant's name and its text. */
+#define STARLIN_OPERATOR_MAP(X)                                                                              \
+    X(ROW_LINEAR, row_linear)                                                                                \
+    X(COLUMN_LINEAR, column_linear)                                                                          \
+    X(REDISTRIBUTE, redistribute)
+
+typedef enum starlin_operator {
+#define STARLIN_OPERATOR_ENUM(name, text) STARLIN_OP_##name,
+    STARLIN_OPERATOR_MAP(STARLIN_OPERATOR_ENUM)
+#undef STARLIN_OPERATOR_ENUM
+        STARLIN_NOPERATORS
+} starlin_operator_t;
+
+/* "row_linear", ...; NULL for a value that is no operator. Static. */
+STARLIN_API const char *starlin_operator_name(starlin_operator_t op);
+
+/* What will be submitted, for planning: one call of an operator on this rank. Fields that the operator does
+ * not have are 0. Only k of a row_linear and n of a column_linear may differ between ranks. */
+typedef struct starlin_operation {
+    size_t struct_size; /* the same in all elements of an array, which lie so many bytes apart */
+    starlin_operator_t op;
+    int64_t n, k; /* a linear's weight [n,k] as this rank has it; else n: columns */
     starlin_dtype_t dtype;
     starlin_reduction_t reduction;
-} starlin_linear_shape_t;
+    starlin_placement_t from, to; /* of input and output; a row_linear's input and a column_linear's output
+                                     are SHARD_COLS whatever stands here */
+    starlin_activation_kind_t activation;
+    bool bias, residual;
+} starlin_operation_t;
 
-/* Exactly one of the three, or none (auto). */
+#define STARLIN_OPERATION_INIT                                                                               \
+    {                                                                                                        \
+        .struct_size = sizeof(starlin_operation_t)                                                           \
+    }
+
+/* How much planning may cost.
+ *   MEASURE   the default: lists of 1 to 32 chunks are run in turn, on the very operations, until the order
+ * is clear or the time is up; or what that gave in an earlier run is taken from the file of wisdom ESTIMATE
+ * a simulation at built-in speeds; nothing is run, read or kept */
+typedef enum starlin_effort {
+    STARLIN_EFFORT_DEFAULT = 0,
+    STARLIN_EFFORT_ESTIMATE = 1,
+    STARLIN_EFFORT_MEASURE = 2
+} starlin_effort_t;
+
+/* How rows are cut. Of count and rows at most one is set; with neither the library plans. */
 typedef struct starlin_chunking_options {
     size_t struct_size;
-    size_t count;        /* that many chunks of nearly equal size (at most one per row) */
+    size_t count;        /* that many chunks of nearly equal size (fewer where there are not enough rows) */
     const int64_t *rows; /* an explicit list of row counts; positive, its sum is m */
     size_t nrows;        /* length of rows */
+    bool blocks; /* each chunk takes a share of every rank's block of rows, as SHARD_ROWS needs; implied
+                    by an operation with that placement */
+    starlin_effort_t effort;
+    unsigned limit_ms; /* measuring ends after about so long, or with the first step; STARLIN_PLAN_MS, 4000 */
 } starlin_chunking_options_t;
 
 #define STARLIN_CHUNKING_OPTIONS_INIT                                                                        \
@@ -183,57 +285,82 @@ typedef struct starlin_chunking_options {
         .struct_size = sizeof(starlin_chunking_options_t)                                                    \
     }
 
-/* Cuts m rows into chunks, once for a chain of layers over the same rows (all shapes have the same m).
- *   shapes, nshapes   the layers, at least one
- *   options           NULL or all zero: auto, which measures what gemm and collective cost (once per
- *                     shape and context) and picks the list that hides most; one chunk where chunking
- *                     would lose, or turns out to lose in the first steps (STARLIN_TRIAL)
- *   chunking_p        the new list; the caller destroys it. Matrices keep what they need of it.
+/* Cuts m rows into chunks, once for all operators over the same rows.
+ *   - operations, noperations: what will be submitted, in order; may be none where count or rows is given
+ *   - options: NULL or all zero: auto. Planning a list of operations is for the list, run as one step;
+ *     starlin_plan.h tells how a list came about. Where memory for a second set of operands cannot be had,
+ * the simulation decides.
+ *   - chunking_p: the new list; the caller destroys it. Matrices keep what they need of it.
+ * Without blocks a chunk is one run of rows. With blocks chunk c is the c-th share of every rank's block: one
+ * run of rows per rank, so that all ranks send and receive in each of its collectives.
  * Collective; blocks. Errors: ERR_INVALID, ERR_MISMATCH (the same text on every rank), ERR_TIMEOUT. */
-STARLIN_API starlin_status_t starlin_chunking_plan(starlin_context_t *context,
-                                                   const starlin_linear_shape_t *shapes, size_t nshapes,
+STARLIN_API starlin_status_t starlin_chunking_plan(starlin_context_t *context, int64_t m,
+                                                   const starlin_operation_t *operations, size_t noperations,
                                                    const starlin_chunking_options_t *options,
                                                    starlin_chunking_t **chunking_p);
 
 /* NULL does nothing. Local. */
 STARLIN_API void starlin_chunking_destroy(starlin_chunking_t *chunking);
 
-/* Number of chunks; rows of chunk i (0 outside); all rows. */
+/* Number of chunks; rows of chunk i, of all ranks together (0 outside); all rows. */
 STARLIN_API size_t starlin_chunking_count(const starlin_chunking_t *chunking);
 STARLIN_API int64_t starlin_chunking_rows(const starlin_chunking_t *chunking, size_t i);
 STARLIN_API int64_t starlin_chunking_total_rows(const starlin_chunking_t *chunking);
 
-/* Why the request was not followed (fewer chunks than asked, auto chose one chunk, or the first steps have
- * replaced its list by one chunk), or NULL. The text belongs to the chunking. */
+/* In how many runs of rows a chunk lies: 1, or with blocks the number of ranks. Run `block` of chunk i: its
+ * first row, counted over all ranks, and its number of rows, which may be 0 (both 0 outside). A chunk of a
+ * SHARD_ROWS matrix is the run of its rank. */
+STARLIN_API size_t starlin_chunking_blocks(const starlin_chunking_t *chunking);
+STARLIN_API void starlin_chunking_run(const starlin_chunking_t *chunking, size_t i, size_t block,
+                                      int64_t *first_p, int64_t *rows_p);
+
+/* Why the request was not followed (fewer chunks than asked), or NULL. The text belongs to the chunking. */
 STARLIN_API const char *starlin_chunking_fallback(const starlin_chunking_t *chunking);
 
 /* ------------------------------------------------------------------ matrix */
 
-/* Row-major [rows,cols], element (i,j) at data[i*ld + j]. */
+/* Row-major [rows,cols] as this rank has it, element (i,j) at data[i*ld + j]. A zeroed layout with cols is a
+ * contiguous f32 matrix in all rows of its chunking, the same on every rank. */
 typedef struct starlin_matrix_layout {
-    int64_t rows; /* 0: taken from the chunking */
-    int64_t cols; /* may be 0 (an empty K slice) */
-    int64_t ld;   /* leading dimension in elements, >= cols; 0 means cols */
+    size_t struct_size; /* 0: this version's */
+    int64_t rows;       /* of all ranks together; 0: taken from the chunking */
+    int64_t cols;       /* of this rank; may be 0 (an empty slice) */
+    int64_t ld;         /* leading dimension in elements, >= cols; 0 means cols */
     starlin_dtype_t dtype;
+    starlin_placement_t placement; /* REPLICATE for a matrix without a chunking: a weight's follows from its
+                                      operator */
 } starlin_matrix_layout_t;
 
-/* A matrix in the library's memory, contiguous (ld = cols), zeroed, in the memory of the compute
- * backend (host for cblas, device for cublas), registered with the communicator.
- *   chunking   its row chunks, or NULL for a matrix in one piece (a weight)
+#define STARLIN_MATRIX_LAYOUT_INIT                                                                           \
+    {                                                                                                        \
+        .struct_size = sizeof(starlin_matrix_layout_t)                                                       \
+    }
+
+/* A matrix in the library's memory, zeroed, in the memory of the compute backend (host for cblas, device for
+ * cublas). Its rows lie chunk by chunk, with ld = cols; starlin_matrix_read() gives them in order.
+ *   - chunking: its row chunks, or NULL for a matrix that is not cut (a weight)
  * Local; blocks. Errors: ERR_INVALID, ERR_NO_MEMORY. */
 STARLIN_API starlin_status_t starlin_matrix_create(starlin_context_t *context,
                                                    const starlin_chunking_t *chunking,
                                                    const starlin_matrix_layout_t *layout,
                                                    starlin_matrix_t **matrix_p);
 
-/* A matrix over the caller's host memory, which stays the caller's and must outlive the matrix; after
- * ERR_TIMEOUT or ERR_COMM an output's must last until MPI_Finalize, since a late peer may still write to it.
- * Between the first operator that uses the matrix and the next wait the caller neither writes nor (for an
- * output) reads it. The output of an operator needs ld = cols. For device memory see starlin_cuda.h. */
+/* A matrix over the caller's host memory, in row order (of a SHARD_ROWS matrix: this rank's block), which
+ * stays the caller's and must outlive the matrix; after ERR_TIMEOUT or ERR_COMM an output's must last until
+ * MPI_Finalize, since a late peer may still write to it. Between the first operator that uses the matrix and
+ * the next wait the caller neither writes nor (for an output) reads it. For device memory see
+ * starlin_cuda.h. ERR_INVALID: also data that is not aligned to its element. ERR_UNSUPPORTED: chunks of
+ * several runs in host memory of a context that computes on a device. */
 STARLIN_API starlin_status_t starlin_matrix_wrap(starlin_context_t *context,
                                                  const starlin_chunking_t *chunking, void *data,
                                                  const starlin_matrix_layout_t *layout,
                                                  starlin_matrix_t **matrix_p);
+
+/* The same memory and chunks under another placement: PARTIAL as REPLICATE or the other way round, so that
+ * starlin_redistribute() sums in place; REPLICATE as SHARD_COLS, where what every rank has is to be its slice
+ * of the next operator's input. `matrix` must outlive the view. Local. ERR_INVALID: other placements. */
+STARLIN_API starlin_status_t starlin_matrix_view(starlin_matrix_t *matrix, starlin_placement_t placement,
+                                                 starlin_matrix_t **view_p);
 
 /* Waits for the operators that use the matrix, then frees it (never the caller's memory). Local; blocks.
  * NULL does nothing. */
@@ -244,10 +371,13 @@ STARLIN_API void starlin_matrix_destroy(starlin_matrix_t *matrix);
  * one that uses the matrix. Blocks. */
 STARLIN_API starlin_status_t starlin_matrix_wait(starlin_matrix_t *matrix);
 
-/* Copies the whole matrix from or to host memory with leading dimension ld (elements; 0 means cols),
- * after waiting for the operators that use it. Local; blocks. */
+/* Copies this rank's rows, in order, from or to host memory with leading dimension ld (elements; 0 means
+ * cols), after waiting for the operators that use the matrix. Local; blocks. */
 STARLIN_API starlin_status_t starlin_matrix_read(starlin_matrix_t *matrix, void *host, int64_t ld);
 STARLIN_API starlin_status_t starlin_matrix_write(starlin_matrix_t *matrix, const void *host, int64_t ld);
+
+/* Rows that this rank has: all, or of a SHARD_ROWS matrix its block. */
+STARLIN_API int64_t starlin_matrix_rows(const starlin_matrix_t *matrix);
 
 /* The memory of a matrix (host or device, as it was made), or NULL for one made of StarPU handles.
  * Valid contents only after a wait. */
@@ -255,144 +385,64 @@ STARLIN_API void *starlin_matrix_data(const starlin_matrix_t *matrix);
 
 /* --------------------------------------------------------------- operators */
 
-typedef struct starlin_row_linear_options {
-    size_t struct_size;
-    starlin_reduction_t reduction; /* default NATIVE; must agree over the ranks */
-} starlin_row_linear_options_t;
+/* Rules of every operator:
+ *   - It inserts tasks and returns at once, before they ran. Chunk i of its output may be the input of
+ *     another operator at once, which starts when that chunk is complete.
+ *   - Matrices over rows are cut alike; weights, biases and the like are not cut. All have one context, and
+ *     one dtype where nothing else is said. An output overlaps no input. They must live until a wait.
+ *   - Asynchronous. Collective: every rank submits the same operators in the same order; the first call with
+ *     a new combination of shapes exchanges a little with all ranks (blocks).
+ *   - Errors: ERR_INVALID (names the argument and its value), ERR_UNSUPPORTED (placements: names both),
+ *     ERR_MISMATCH, ERR_TIMEOUT, ERR_NO_MEMORY (also: a chunk on the host does not fit on the device); the
+ *     error of a failed context. Failures of the tasks themselves come back from the waits.
+ *   - `options` may be NULL: all defaults. */
 
-#define STARLIN_ROW_LINEAR_OPTIONS_INIT                                                                      \
+typedef struct starlin_linear_options {
+    size_t struct_size;                   /* 0: this version's */
+    starlin_reduction_t reduction;        /* default NATIVE; must agree over the ranks */
+    starlin_activation_kind_t activation; /* not SWIGLU */
+    starlin_matrix_t *bias; /* [1,N], not cut; the same on every rank (column_linear: this rank's columns) */
+    starlin_matrix_t *residual; /* like y */
+} starlin_linear_options_t;
+
+#define STARLIN_LINEAR_OPTIONS_INIT                                                                          \
     {                                                                                                        \
-        .struct_size = sizeof(starlin_row_linear_options_t)                                                  \
+        .struct_size = sizeof(starlin_linear_options_t)                                                      \
     }
 
-/* Y = sum over ranks of X W^T, chunk by chunk: inserts one gemm and one allreduce task per chunk (and a
- * cast task where partials travel in f32) and returns at once, before they ran.
- *   x   [m,k_local] in row chunks   w   [n,k_local] in one piece   y   [m,n] in the same chunks, contiguous
- * x, w and y share context and dtype; y overlaps neither x nor w. The matrices must live until a wait.
- * Chunk i of y may be the input of another operator at once: that one starts when chunk i is summed.
- * Asynchronous. Collective: every rank submits the same operators in the same order; the first call with
- * a new combination of shapes, and a few with a planned list, exchange a little with all ranks (block).
- * Errors: ERR_INVALID, ERR_MISMATCH, ERR_TIMEOUT, ERR_NO_MEMORY (also: a chunk on the host does not fit on
- * the device); the error of a failed context. Failures of the tasks themselves come back from the waits. */
+/* y = activation(sum over ranks of x w^T + bias) + residual: Megatron-LM's row-parallel linear (Shoeybi et
+ * al., arXiv 1909.08053).
+ *   - x [m,k_local] SHARD_COLS, w [n,k_local]. k_local may differ between ranks and may be 0 (this rank
+ *     contributes zero).
+ *   - y [m,n] REPLICATE (all ranks get the sum), SHARD_ROWS (each rank gets its block of the sum) or PARTIAL
+ *     (this rank's summand alone; no bias, activation or residual). */
 STARLIN_API starlin_status_t starlin_row_linear(starlin_context_t *context, starlin_matrix_t *x,
                                                 starlin_matrix_t *w, starlin_matrix_t *y,
-                                                const starlin_row_linear_options_t *options);
+                                                const starlin_linear_options_t *options);
 
-/* ------------------------------------------------------------------ report */
+/* y = activation(x w^T + bias) + residual: Megatron-LM's column-parallel linear (the same paper).
+ *   - x [m,k] REPLICATE, or SHARD_ROWS (each chunk is gathered first); w [n_local,k]. n_local may differ
+ *     between ranks and may be 0.
+ *   - y [m,n_local] SHARD_COLS.
+ * `reduction` is not used. */
+STARLIN_API starlin_status_t starlin_column_linear(starlin_context_t *context, starlin_matrix_t *x,
+                                                   starlin_matrix_t *w, starlin_matrix_t *y,
+                                                   const starlin_linear_options_t *options);
 
-/* Why time beyond the ideal was spent: number, short name, text. Never renumbered. */
-#define STARLIN_CAUSE_MAP(X)                                                                                 \
-    X(CORE, 0, "core", "waited for SMs or a core")                                                           \
-    X(LAUNCH, 1, "launch", "launch latency")                                                                 \
-    X(PEER, 2, "peer", "a peer came late")                                                                   \
-    X(LINK, 3, "link", "link slower than planned")                                                           \
-    X(TAIL, 4, "tail", "collective with no gemm left to hide it")                                            \
-    X(HEAD, 5, "head", "gemm before a collective could start")                                               \
-    X(GEMM, 6, "gemm", "gemm slowed down by collectives")                                                    \
-    X(CHUNKING, 7, "chunking", "pieces cost more than the whole")                                            \
-    X(CAST, 8, "cast", "rounding of f32 partials")                                                           \
-    X(IDLE, 9, "idle", "idle gaps")                                                                          \
-    X(QUEUE, 10, "queue", "an earlier collective was running")
+/* y = x in another placement, [m,n] both:
+ *   - PARTIAL to REPLICATE: the sum over the ranks, in place where y is a view of x;
+ *   - PARTIAL to SHARD_ROWS: the sum, of which each rank keeps its block;
+ *   - SHARD_ROWS to REPLICATE: every rank gets all blocks;
+ *   - REPLICATE to SHARD_ROWS: a copy of this rank's block, without communication. */
+STARLIN_API starlin_status_t starlin_redistribute(starlin_context_t *context, starlin_matrix_t *x,
+                                                  starlin_matrix_t *y);
 
-typedef enum starlin_cause {
-#define STARLIN_CAUSE_ENUM(name, value, short_name, text) STARLIN_CAUSE_##name = value,
-    STARLIN_CAUSE_MAP(STARLIN_CAUSE_ENUM)
-#undef STARLIN_CAUSE_ENUM
-        STARLIN_NCAUSES
-} starlin_cause_t;
-
-/* Static short name and text of a cause; NULL for a value that is none. */
-STARLIN_API const char *starlin_cause_name(starlin_cause_t cause);
-STARLIN_API const char *starlin_cause_text(starlin_cause_t cause);
-
-/* Figures of one step, or their means over the steps. The sum of exposed_us is time_us - ideal_us. */
-typedef struct starlin_report_step {
-    uint64_t first_sequence; /* the operators of the step, counted from 1 in a context */
-    uint64_t noperators;
-    double start_us;       /* on the library's clock; 0 in the means */
-    double time_us;        /* first input ready to last span ended */
-    double ideal_us;       /* max(gemm_us, comm_us) */
-    double gemm_us;        /* the gemms in one piece and alone: given, else estimated from the spans */
-    double comm_us;        /* the same for the collectives */
-    double gemm_busy_us;   /* at least one gemm ran */
-    double comm_busy_us;   /* at least one collective ran */
-    double beside_us;      /* both */
-    double hidden_pct;     /* 100 (gemm_us + comm_us - time) / min(gemm_us, comm_us); means: of the median */
-    double gemm_slowdown;  /* factor on a gemm's time while a collective ran; 0: not known */
-    double exposed_us[16]; /* by cause; GEMM, CHUNKING may be negative; QUEUE and beyond are 0 */
-} starlin_report_step_t;
-
-/* A worker, a stream or the link, over all steps: busy_us + idle_us is the sum of their time_us. */
-typedef struct starlin_report_lane {
-    unsigned lane; /* worker or stream number */
-    bool is_link;
-    uint64_t nspans;
-    double busy_us, idle_us;
-} starlin_report_lane_t;
-
-/* One collective and the gemm before it. */
-typedef struct starlin_report_collective {
-    uint64_t sequence;
-    unsigned chunk;
-    double time_us;        /* start to end */
-    double gap_us;         /* its start minus the end of its gemm */
-    starlin_cause_t cause; /* of the gap: CORE, LAUNCH or QUEUE, whichever took most of it */
-    double exposed_us;     /* it ran and no gemm did */
-} starlin_report_collective_t;
-
-/* What ran. Everything in it belongs to the report and is read-only. */
-typedef struct starlin_report {
-    const char *configuration; /* backends, versions, policy, binding; "" if not known */
-    const char *fallback;      /* why chunking was not done as asked, or NULL */
-    starlin_report_step_t mean;
-    double min_us, median_us, max_us; /* of time_us over the steps */
-    size_t nsteps;
-    const starlin_report_step_t *steps; /* oldest first */
-    size_t nlanes;
-    const starlin_report_lane_t *lanes; /* workers or streams rising, then the link */
-    size_t ncollectives;
-    const starlin_report_collective_t *collectives; /* by operator, then chunk */
-    size_t nchunks;
-    const int64_t *rows; /* chunk list of the newest operator */
-    unsigned ctas;       /* most thread blocks of a collective; 0 on the host or not known */
-    const char *source; /* of the times: "tasks"; on a device "cupti" or "events" (launch as part of start) */
-} starlin_report_t;
-
-typedef struct starlin_report_options {
-    size_t struct_size;
-    size_t operators_per_step; /* at least so many make a step; those that overlap in time always do */
-    double gemm_us, comm_us;   /* of one operator, measured alone; 0: estimated from what ran */
-    double launch_us;          /* a start this late is launch latency, beyond it a wait; 0: 10 us */
-    const starlin_chunking_t *chunking; /* its fallback is reported; may be NULL */
-} starlin_report_options_t;
-
-#define STARLIN_REPORT_OPTIONS_INIT                                                                          \
-    {                                                                                                        \
-        .struct_size = sizeof(starlin_report_options_t)                                                      \
-    }
-
-/* Switches recording of the newest tasks on or off; off at first. Local; under a microsecond per task. */
-STARLIN_API starlin_status_t starlin_report_enable(starlin_context_t *context, bool enabled);
-
-/* Forgets what was recorded. Local. */
-STARLIN_API starlin_status_t starlin_report_reset(starlin_context_t *context);
-
-/* Makes a report of what this rank has recorded. Call it after a wait. How long this rank waited for its
- * peers inside a collective is part of TAIL or LINK here; only a trace of all ranks tells it apart.
- *   options    NULL: all defaults
- *   report_p   the new report; the caller destroys it. Independent of the context afterwards.
- * Local; does not wait. Errors: ERR_INVALID (nothing recorded: the text says whether recording was on),
- * ERR_NO_MEMORY. */
-STARLIN_API starlin_status_t starlin_report_create(starlin_context_t *context,
-                                                   const starlin_report_options_t *options,
-                                                   starlin_report_t **report_p);
-
-/* NULL does nothing. Local. */
-STARLIN_API void starlin_report_destroy(starlin_report_t *report);
-
-/* Writes the report as text for people, as snprintf does: at most nbytes with the terminating zero, and
- * returns the length of the whole text. `text` may be NULL if nbytes is 0. Local, thread-safe. */
-STARLIN_API size_t starlin_report_print(const starlin_report_t *report, char *text, size_t nbytes);
+/* Operators between begin and end are ordered by chunk: all of them on chunk 0, then on chunk 1, and so on,
+ * on every rank alike, so that the collectives of several operators take turns. They are inserted at the end
+ * (or where one of them needs another's whole result). Collective; asynchronous. ERR_INVALID: begin within a
+ * group, end without one; end returns the first error of the insertion. */
+STARLIN_API starlin_status_t starlin_group_begin(starlin_context_t *context);
+STARLIN_API starlin_status_t starlin_group_end(starlin_context_t *context);
 
 #ifdef __cplusplus
 }

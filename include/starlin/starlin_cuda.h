@@ -32,6 +32,14 @@ STARLIN_API starlin_status_t starlin_cuda_operators_wait_stream(starlin_context_
 STARLIN_API starlin_status_t starlin_cuda_stream_wait_matrix(struct CUstream_st *stream,
                                                              starlin_matrix_t *matrix);
 
+/* The modelled link's stand-in for a collective, for programs that compare themselves with it: a kernel that
+ * reads every byte of the device buffer and writes it back unchanged, with `ctas` (> 0) thread blocks of 512
+ * threads, each of which spreads its share evenly over time_us from its own start and does not end before.
+ * Its place is a stream of the buffer's device, which is current. Asynchronous. Returns the launch's
+ * cudaError_t; 801 (cudaErrorNotSupported) in builds without CUDA. */
+STARLIN_API int starlin_cuda_paced_copy(void *buffer, size_t nbytes, unsigned ctas, double time_us,
+                                        struct CUstream_st *stream);
+
 #ifdef __cplusplus
 }
 #endif

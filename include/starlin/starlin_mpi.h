@@ -4,6 +4,7 @@
 #define STARLIN_STARLIN_MPI_H
 
 #include <mpi.h>
+#include <string.h>
 
 #include "starlin.h"
 
@@ -23,9 +24,13 @@ static inline starlin_status_t starlin_mpi_context_create(MPI_Comm comm,
 {
     starlin_context_options_t with_comm = STARLIN_CONTEXT_OPTIONS_INIT;
     if (options != NULL) {
-        if (options->struct_size != sizeof(with_comm)) /* refused there, with the right text */
+        size_t size = options->struct_size != 0 ? options->struct_size : sizeof(with_comm);
+        if (size < sizeof(size_t)) /* refused there, with the right text */
             return starlin_context_create(options, context_p);
-        with_comm = *options;
+        if (size > sizeof(with_comm)) /* no struct of this header's */
+            return STARLIN_ERR_UNSUPPORTED;
+        memcpy(&with_comm, options, size);
+        with_comm.struct_size = sizeof(with_comm);
     }
     with_comm.use_mpi = true;
     with_comm.mpi_comm = (int)MPI_Comm_c2f(comm);

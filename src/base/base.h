@@ -39,6 +39,17 @@ extern uint64_t starlin__alloc_fail_at;
 #define STARLIN__HASH_INIT 14695981039346656037ull
 uint64_t starlin__hash(uint64_t hash, const void *data, size_t nbytes);
 
+/* Structs that grow. The first member of each that crosses the border is size_t struct_size; 0 stands for
+ * this version's size. `what` is its name in errors; ERR_INVALID: struct_size is less than its own size.
+ *
+ * The caller's struct into this version's: a shorter one is extended with zeros, NULL is all zero. A longer
+ * one is accepted if what this version does not know is zero, else ERR_UNSUPPORTED names both sizes; *known
+ * holds the part that it knows even then. */
+starlin_status_t starlin__struct_copy(void *known, size_t known_size, const void *given, const char *what);
+/* This version's struct into the caller's, as much as that has room for; a longer one gets zeros at its end.
+ */
+starlin_status_t starlin__struct_fill(void *given, const void *known, size_t known_size, const char *what);
+
 /* Where a matrix or a communicator's buffer lies. */
 typedef enum starlin__space { STARLIN__HOST, STARLIN__DEVICE } starlin__space_t;
 

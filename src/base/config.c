@@ -1,34 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options over environment over defaults, and the text of the modelled link.
- * An empty variable counts as unset. Numbers are plain decimal, whatever the locale. */
+ * Numbers are plain decimal, whatever the locale. */
 #define _POSIX_C_SOURCE 200809L
 
 #include "base/config.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEFAULT_TIMEOUT_MS 300000u
-#define MAX_TIMEOUT_MS     2147483647u
-#define MAX_CTAS           1024u
-
-/* Size of the options in the first release: what a caller built against any release has at least. */
-#define FIRST_OPTIONS_SIZE (offsetof(starlin_context_options_t, mpi_comm) + sizeof(int))
+#define DEFAULT_PLAN_MS 4000u
 
 /* With one of these the user has decided where StarPU's threads run. */
 static const char *const starpu_binding_variables[] = {"STARPU_WORKERS_CPUID",     "STARPU_WORKERS_COREID",
                                                        "STARPU_WORKERS_GETBIND",   "STARPU_WORKERS_NOBIND",
                                                        "STARPU_MAIN_THREAD_BIND",  "STARPU_MAIN_THREAD_CPUID",
                                                        "STARPU_MAIN_THREAD_COREID"};
-
-static const char *variable_get(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
 
 /* Digits only; false when the text is anything else or beyond `max`. */
 static bool parse_unsigned(const char *text, size_t length, unsigned max, unsigned *value_p)
@@ -73,53 +62,116 @@ static bool parse_decimal(const char *text, size_t length, double *value_p)
     return true;
 }
 
+/* -------------------------------------------------------------- environment */
+
+const char *starlin__environment_get(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+starlin_status_t starlin__environment_set(starlin__environment_t *environment, const char *name,
+                                          const char *value)
+{
+    const char *before = getenv(name);
+    char *copy = NULL;
+
+    assert(environment->nchanges < sizeof environment->changes / sizeof environment->changes[0]);
+    if (before != NULL) {
+        copy = starlin__alloc(strlen(before) + 1);
+        if (copy != NULL)
+            strcpy(copy, before);
+    }
+    if ((before != NULL && copy == NULL) || (value != NULL ? setenv(name, value, 1) : unsetenv(name)) != 0) {
+        starlin__free(copy);
+        return starlin__error(STARLIN_ERR_NO_MEMORY, "no memory to set %s for a while", name);
+    }
+    environment->changes[environment->nchanges].name = name;
+    environment->changes[environment->nchanges++].before = copy;
+    return STARLIN_SUCCESS;
+}
+
+starlin_status_t starlin__environment_default(starlin__environment_t *environment, const char *name,
+                                              const char *value)
+{
+    return getenv(name) != NULL ? STARLIN_SUCCESS : starlin__environment_set(environment, name, value);
+}
+
+void starlin__environment_restore(starlin__environment_t *environment)
+{
+    while (environment->nchanges > 0) {
+        const char *name = environment->changes[--environment->nchanges].name;
+        char *before = environment->changes[environment->nchanges].before;
+
+        if (before != NULL)
+            (void)setenv(name, before, 1);
+        else
+            (void)unsetenv(name);
+        starlin__free(before);
+    }
+}
+
+bool starlin__environment_cache(const char *name, char *path, size_t size)
+{
+    const char *cache = starlin__environment_get("XDG_CACHE_HOME");
+    const char *home = starlin__environment_get("HOME");
+    int length;
+
+    if (cache != NULL && cache[0] == '/') /* a relative one is to be ignored, says its specification */
+        length = snprintf(path, size, "%s/starlin/%s", cache, name);
+    else if (home != NULL)
+        length = snprintf(path, size, "%s/.cache/starlin/%s", home, name);
+    else
+        return false;
+    return length > 0 && (size_t)length < size;
+}
+
+/* ------------------------------------------------------------ configuration */
+
 /* The field if it is set, else the variable (NULL: there is none), else the default. */
 static starlin_status_t load_text(const char *field, const char *value, const char *variable,
-                                  const char *default_value, size_t size, char *text)
+                                  const char *fallback, size_t most, char *text)
 {
     bool from_field = value != NULL && value[0] != '\0';
 
     if (!from_field)
-        value = variable != NULL ? variable_get(variable) : NULL;
+        value = variable != NULL ? starlin__environment_get(variable) : NULL;
     if (value == NULL)
-        value = default_value;
-    if (strlen(value) >= size)
+        value = fallback;
+    if (strlen(value) > most)
         return starlin__error(
             STARLIN_ERR_INVALID, "%s%s is \"%.40s...\" (%zu characters): allowed are up to %zu",
-            from_field ? "options." : "", from_field ? field : variable, value, strlen(value), size - 1);
+            from_field ? "options." : "", from_field ? field : variable, value, strlen(value), most);
     memcpy(text, value, strlen(value) + 1);
     return STARLIN_SUCCESS;
 }
 
-static starlin_status_t load_unsigned(const char *field, unsigned value, const char *variable, unsigned min,
-                                      unsigned max, unsigned *value_p)
+static starlin_status_t load_number(const char *field, unsigned value, const char *variable, unsigned from,
+                                    unsigned to, unsigned *value_p)
 {
-    const char *text;
+    const char *text = starlin__environment_get(variable);
 
-    if (value != 0) {
-        if (value > max)
-            return starlin__error(STARLIN_ERR_INVALID, "options.%s is %u: allowed are 0 (unset) to %u", field,
-                                  value, max);
-        *value_p = value;
+    if (value > to)
+        return starlin__error(STARLIN_ERR_INVALID, "options.%s is %u: allowed are 0 (unset) to %u", field,
+                              value, to);
+    if (value == 0 && text == NULL)
         return STARLIN_SUCCESS;
-    }
-    text = variable_get(variable);
-    if (text == NULL)
-        return STARLIN_SUCCESS;
-    if (!parse_unsigned(text, strlen(text), max, &value) || value < min)
+    if (value == 0 && (!parse_unsigned(text, strlen(text), to, &value) || value < from))
         return starlin__error(STARLIN_ERR_INVALID, "%s is \"%.80s\": allowed are whole numbers from %u to %u",
-                              variable, text, min, max);
+                              variable, text, from, to);
     *value_p = value;
     return STARLIN_SUCCESS;
 }
 
-/* *index_p: which of the words the variable is; unchanged when it is unset. */
-static starlin_status_t load_word(const char *variable, const char *const words[], unsigned nwords,
+/* *index_p: which of the words the variable is. */
+static starlin_status_t load_word(const char *variable, const char *const words[], size_t nwords,
                                   unsigned *index_p)
 {
-    const char *text = variable_get(variable);
+    const char *text = starlin__environment_get(variable);
     char list[80] = "";
 
+    *index_p = 0;
     if (text == NULL)
         return STARLIN_SUCCESS;
     for (unsigned i = 0; i < nwords; i++) {
@@ -134,52 +186,45 @@ static starlin_status_t load_word(const char *variable, const char *const words[
     return starlin__error(STARLIN_ERR_INVALID, "%s is \"%.80s\": allowed are %s", variable, text, list);
 }
 
-static starlin_status_t load_switches(starlin__config_t *config)
-{
-    static const char *const bind_words[] = {"auto", "none"};
-    static const char *const share_words[] = {"0", "1"};
-    static const char *const log_words[] = {"error", "info", "debug"};
-    static const char *const trial_words[] = {"on", "off"};
-    unsigned bind_none = 0, share = 0, level = 0, trial_off = 0;
+#define LOAD_TEXT(field, variable, most, fallback)                                                           \
+    STARLIN__FORWARD(load_text(#field, options->field, variable, fallback, most, config.field));
+#define LOAD_NUMBER(field, variable, from, to, fallback)                                                     \
+    config.field = fallback;                                                                                 \
+    STARLIN__FORWARD(load_number(#field, options->field, variable, from, to, &config.field));
+#define LOAD_WORD(field, variable, ...)                                                                      \
+    STARLIN__FORWARD(load_word(variable, (const char *const[]){__VA_ARGS__},                                 \
+                               sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *), &config.field));
 
-    STARLIN__FORWARD(load_word("STARLIN_BIND", bind_words, 2, &bind_none));
-    STARLIN__FORWARD(load_word("STARLIN_SHARE_GPU", share_words, 2, &share));
-    STARLIN__FORWARD(load_word("STARLIN_LOG", log_words, 3, &level));
-    STARLIN__FORWARD(load_word("STARLIN_TRIAL", trial_words, 2, &trial_off));
-    config->trial = trial_off == 0;
-    config->share_gpu = share == 1;
-    config->no_bind_reason = bind_none ? "STARLIN_BIND" : NULL;
-    for (size_t i = 0; i < sizeof(starpu_binding_variables) / sizeof(starpu_binding_variables[0]); i++)
-        if (config->no_bind_reason == NULL && variable_get(starpu_binding_variables[i]) != NULL)
-            config->no_bind_reason = starpu_binding_variables[i];
-    config->bind = config->no_bind_reason == NULL;
-    return STARLIN_SUCCESS;
+/* STARLIN_WISDOM, or `wisdom` in the user's cache; none where the user has no home. */
+static void load_wisdom(starlin__config_t *config)
+{
+    const char *path = starlin__environment_get("STARLIN_WISDOM");
+    int length = 0;
+
+    if (path == NULL && !starlin__environment_cache("wisdom", config->wisdom, sizeof config->wisdom))
+        config->wisdom[0] = '\0';
+    if (path != NULL && strcmp(path, "off") != 0)
+        length = snprintf(config->wisdom, sizeof config->wisdom, "%s", path);
+    if (length >= (int)sizeof config->wisdom)
+        config->wisdom[0] = '\0';
 }
 
 starlin_status_t starlin__config_load(const starlin_context_options_t *options, starlin__config_t *config_p)
 {
-    starlin_context_options_t known = STARLIN_CONTEXT_OPTIONS_INIT;
-    starlin__config_t config = {.timeout_ms = DEFAULT_TIMEOUT_MS};
+    static const starlin_context_options_t all_defaults;
+    starlin__config_t config;
 
-    if (options != NULL) {
-        size_t size = options->struct_size;
-
-        if (size < FIRST_OPTIONS_SIZE || size > sizeof(known))
-            return starlin__error(STARLIN_ERR_INVALID,
-                                  "options.struct_size is %zu: allowed are %zu to %zu; "
-                                  "start from STARLIN_CONTEXT_OPTIONS_INIT",
-                                  size, FIRST_OPTIONS_SIZE, sizeof(known));
-        memcpy(&known, options, size); /* what an older caller does not have stays zero */
-    }
-    STARLIN__FORWARD(load_text("comm", known.comm, "STARLIN_COMM", "auto", sizeof(config.comm), config.comm));
-    STARLIN__FORWARD(load_text("compute", known.compute, "STARLIN_COMPUTE", "auto", sizeof(config.compute),
-                               config.compute));
-    STARLIN__FORWARD(load_text("policy", known.policy, NULL, "", sizeof(config.policy), config.policy));
-    STARLIN__FORWARD(
-        load_unsigned("max_ctas", known.max_ctas, "STARLIN_MAX_CTAS", 0, MAX_CTAS, &config.max_ctas));
-    STARLIN__FORWARD(load_unsigned("timeout_ms", known.timeout_ms, "STARLIN_TIMEOUT_MS", 1, MAX_TIMEOUT_MS,
-                                   &config.timeout_ms));
-    STARLIN__FORWARD(load_switches(&config));
+    memset(&config, 0, sizeof config);
+    options = options != NULL ? options : &all_defaults;
+    STARLIN__CONFIG_MAP(LOAD_TEXT, LOAD_NUMBER, LOAD_WORD)
+    config.plan_ms = DEFAULT_PLAN_MS;
+    STARLIN__FORWARD(load_number("", 0, "STARLIN_PLAN_MS", 1, 2147483647, &config.plan_ms));
+    load_wisdom(&config);
+    config.no_bind_reason = config.bind_none ? "STARLIN_BIND" : NULL;
+    for (size_t i = 0; i < sizeof(starpu_binding_variables) / sizeof(starpu_binding_variables[0]); i++)
+        if (config.no_bind_reason == NULL && starlin__environment_get(starpu_binding_variables[i]) != NULL)
+            config.no_bind_reason = starpu_binding_variables[i];
+    config.bind = config.no_bind_reason == NULL;
     *config_p = config;
     return STARLIN_SUCCESS;
 }
@@ -242,16 +287,12 @@ starlin_status_t starlin__model_config_parse(const char *text, starlin__model_co
     starlin__model_config_t config = {.gbps = 0, .latency_us = 0, .ctas = 8, .ranks = 2};
     bool seen[MODEL_NFIELDS] = {false};
 
-    if (text == NULL || text[0] == '\0')
-        return starlin__error(STARLIN_ERR_INVALID, "model: gbps is missing; it is %s",
-                              model_fields[MODEL_GBPS].allowed);
-    for (;;) {
+    for (bool more = text != NULL && text[0] != '\0'; more;) {
         size_t length = strcspn(text, ",");
 
         STARLIN__FORWARD(model_item_parse(text, length, &config, seen));
-        if (text[length] == '\0')
-            break;
-        text += length + 1;
+        more = text[length] == ',';
+        text += length + more;
     }
     config.ctas_given = seen[MODEL_CTAS];
     if (!seen[MODEL_GBPS])

@@ -2,7 +2,7 @@
 /* Conversions between f32 and the half-precision types, round to nearest even.
  * Integer code without branches, so that the compiler can vectorise the array versions. A NaN keeps its sign
  * and the upper bits of its payload and becomes quiet. */
-#include "compute/compute.h"
+#include "base/half.h"
 
 #include <assert.h>
 #include <string.h>

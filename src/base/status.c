@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Statuses, error texts, log lines and the small helpers of internal.h.
+/* Statuses, error texts, log lines and the small helpers of base.h.
  * Nothing is printed unless STARLIN_LOG asks for it, and every line starts with "starlin: ". */
 #define _POSIX_C_SOURCE 200809L
 
-#include "base/base.h"
+#include "base/config.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ const char *starlin_dtype_name(starlin_dtype_t dtype)
 /* 0 silent, 1 errors, 2 errors and information. Read each time: lines are rare. */
 static int log_level(void)
 {
-    const char *value = getenv("STARLIN_LOG");
+    const char *value = starlin__environment_get("STARLIN_LOG");
 
     if (value == NULL)
         return 0;
@@ -139,4 +139,82 @@ uint64_t starlin__hash(uint64_t hash, const void *data, size_t nbytes)
     for (size_t i = 0; i < nbytes; i++)
         hash = (hash ^ bytes[i]) * 1099511628211ull;
     return hash;
+}
+
+const char *starlin_placement_name(starlin_placement_t placement)
+{
+    switch (placement) {
+#define NAME_CASE(name, value, text)                                                                         \
+    case STARLIN_##name:                                                                                     \
+        return text;
+        STARLIN_PLACEMENT_MAP(NAME_CASE)
+    }
+    return NULL;
+}
+
+const char *starlin_activation_name(starlin_activation_kind_t activation)
+{
+    switch (activation) {
+        STARLIN_ACTIVATION_MAP(NAME_CASE)
+#undef NAME_CASE
+    }
+    return NULL;
+}
+
+const char *starlin_operator_name(starlin_operator_t op)
+{
+    static const char *const names[STARLIN_NOPERATORS] = {
+#define NAME_ENTRY(name, text) #text,
+        STARLIN_OPERATOR_MAP(NAME_ENTRY)
+#undef NAME_ENTRY
+    };
+    return (unsigned)op < STARLIN_NOPERATORS ? names[op] : NULL;
+}
+
+/* The size that struct_size stands for; 0 where it is none. */
+static size_t struct_size_of(size_t given_size, size_t known_size, const char *what)
+{
+    size_t size = given_size != 0 ? given_size : known_size;
+
+    if (size >= sizeof(size_t))
+        return size;
+    (void)starlin__error(STARLIN_ERR_INVALID, "%s: struct_size is %zu, less than that of struct_size itself",
+                         what, size);
+    return 0;
+}
+
+starlin_status_t starlin__struct_copy(void *known, size_t known_size, const void *given, const char *what)
+{
+    const unsigned char *bytes = given;
+    size_t size = known_size;
+
+    if (given != NULL)
+        size = struct_size_of(*(const size_t *)given, known_size, what);
+    if (size == 0)
+        return STARLIN_ERR_INVALID;
+    memset(known, 0, known_size);
+    if (given != NULL)
+        memcpy(known, given, size < known_size ? size : known_size);
+    *(size_t *)known = known_size;
+    for (size_t i = known_size; i < size; i++) {
+        if (bytes[i] != 0)
+            return starlin__error(
+                STARLIN_ERR_UNSUPPORTED,
+                "%s: struct_size is %zu, this version knows %zu, and something beyond is set", what, size,
+                known_size);
+    }
+    return STARLIN_SUCCESS;
+}
+
+starlin_status_t starlin__struct_fill(void *given, const void *known, size_t known_size, const char *what)
+{
+    size_t given_size = *(const size_t *)given, size = struct_size_of(given_size, known_size, what);
+
+    if (size == 0)
+        return STARLIN_ERR_INVALID;
+    memcpy(given, known, size < known_size ? size : known_size);
+    if (size > known_size)
+        memset((unsigned char *)given + known_size, 0, size - known_size);
+    *(size_t *)given = given_size;
+    return STARLIN_SUCCESS;
 }

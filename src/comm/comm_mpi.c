@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Non-blocking MPI collectives on a communicator of our own, in place on host memory. MPI has no
- * half-precision sums, so f16 and bf16 bring reduction operators: sum in f32, one rounding per step. */
+/* Non-blocking MPI collectives on a communicator of our own, on host memory. MPI has no half-precision sums,
+ * so f16 and bf16 bring reduction operators: sum in f32, one rounding per step. */
 #include "comm/comm.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/half.h"
 #include "ranks/bootstrap_mpi.h"
-#include "compute/compute.h"
 
 typedef struct starlin__comm_mpi {
     starlin__comm_t base;
     MPI_Comm comm;
+    int rank;
     MPI_Datatype type[4];
     MPI_Op op[4];
     unsigned inflight; /* nonzero at destruction: given up, the communicator cannot be freed */
 } comm_mpi_t;
 
-_Static_assert(sizeof(MPI_Request) <= sizeof(((starlin__allreduce_t *)0)->opaque), "room for a request");
+_Static_assert(sizeof(MPI_Request) <= sizeof(((starlin__collective_t *)0)->opaque), "room for a request");
 
 static void sum_f16(void *in, void *inout, int *count, MPI_Datatype *type)
 {
@@ -75,60 +76,131 @@ static starlin_status_t mpi_create(const starlin__comm_setup_t *setup, starlin__
             STARLIN_ERR_INVALID,
             "communicator mpi needs a context made from an MPI communicator (starlin_mpi.h)");
     STARLIN__FORWARD(starlin__mpi_dup(setup->bootstrap->mpi_comm, setup->config->timeout_ms, &dup));
-    comm = starlin__alloc(sizeof *comm);
-    if (comm == NULL) {
+    status = starlin__comm_alloc(&starlin__comm_mpi_ops, setup, sizeof *comm, comm_p);
+    if (status != STARLIN_SUCCESS) {
         MPI_Comm_free(&dup);
-        return starlin__error(STARLIN_ERR_NO_MEMORY, "communicator mpi");
+        return status;
     }
+    comm = (comm_mpi_t *)*comm_p;
+    comm->base.space = STARLIN__HOST;
+    comm->base.device = NULL;
+    comm->base.most_elements = INT_MAX;
+    comm->rank = setup->bootstrap->rank;
     comm->comm = dup;
     comm->type[STARLIN_F32] = MPI_FLOAT;
     comm->type[STARLIN_F64] = MPI_DOUBLE;
     comm->type[STARLIN_F16] = comm->type[STARLIN_BF16] = MPI_UINT16_T;
     comm->op[STARLIN_F32] = comm->op[STARLIN_F64] = MPI_SUM;
     comm->op[STARLIN_F16] = comm->op[STARLIN_BF16] = MPI_OP_NULL;
-    comm->base.ops = &starlin__comm_mpi_ops;
-    comm->base.space = STARLIN__HOST;
-    comm->base.nranks = setup->bootstrap->nranks;
     if (MPI_Get_library_version(library, &length) == MPI_SUCCESS)
         snprintf(comm->base.version, sizeof comm->base.version, "%.*s", (int)strcspn(library, ",\n"),
                  library);
-    comm->base.uses_core = true;
     status = starlin__mpi_status(MPI_Op_create(sum_f16, 1, &comm->op[STARLIN_F16]), "MPI_Op_create");
     if (status == STARLIN_SUCCESS)
         status = starlin__mpi_status(MPI_Op_create(sum_bf16, 1, &comm->op[STARLIN_BF16]), "MPI_Op_create");
     if (status != STARLIN_SUCCESS) {
         mpi_destroy(&comm->base);
-        return status;
+        *comm_p = NULL;
     }
-    *comm_p = &comm->base;
+    return status;
+}
+
+/* Elements of each rank's run, then where each begins. *equal_p: all runs are as long. */
+static starlin_status_t count_runs(const comm_mpi_t *comm, starlin__collective_t *collective, bool *equal_p)
+{
+    size_t nranks = (size_t)comm->base.nranks;
+    int *places, place = 0;
+
+    if (collective->ncounts < 2 * nranks) {
+        starlin__free(collective->counts);
+        collective->ncounts = 0;
+        collective->counts = starlin__alloc(2 * nranks * sizeof *collective->counts);
+        if (collective->counts == NULL)
+            return starlin__error(STARLIN_ERR_NO_MEMORY, "no memory for the runs of %zu ranks", nranks);
+        collective->ncounts = 2 * nranks;
+    }
+    places = collective->counts + nranks;
+    *equal_p = true;
+    for (size_t rank = 0; rank < nranks; rank++) {
+        collective->counts[rank] = (int)(collective->rows[rank] * collective->cols);
+        places[rank] = place;
+        place += collective->counts[rank];
+        *equal_p = *equal_p && collective->counts[rank] == collective->counts[0];
+    }
     return STARLIN_SUCCESS;
 }
 
-static starlin_status_t mpi_start(starlin__comm_t *base, starlin__allreduce_t *request)
+static starlin_status_t start_gather(const comm_mpi_t *comm, const starlin__collective_t *collective,
+                                     bool equal, MPI_Request *request)
+{
+    MPI_Datatype type = comm->type[collective->dtype];
+    const int *counts = collective->counts;
+    int mine = counts[comm->rank];
+
+    if (equal)
+        return starlin__mpi_status(
+            MPI_Iallgather(collective->send, mine, type, collective->recv, mine, type, comm->comm, request),
+            "MPI_Iallgather");
+    return starlin__mpi_status(MPI_Iallgatherv(collective->send, mine, type, collective->recv, counts,
+                                               counts + comm->base.nranks, type, comm->comm, request),
+                               "MPI_Iallgatherv");
+}
+
+static starlin_status_t start_scatter(const comm_mpi_t *comm, const starlin__collective_t *collective,
+                                      bool equal, MPI_Request *request)
+{
+    MPI_Datatype type = comm->type[collective->dtype];
+    MPI_Op op = comm->op[collective->dtype];
+
+    if (equal)
+        return starlin__mpi_status(MPI_Ireduce_scatter_block(collective->send, collective->recv,
+                                                             collective->counts[0], type, op, comm->comm,
+                                                             request),
+                                   "MPI_Ireduce_scatter_block");
+    return starlin__mpi_status(MPI_Ireduce_scatter(collective->send, collective->recv, collective->counts,
+                                                   type, op, comm->comm, request),
+                               "MPI_Ireduce_scatter");
+}
+
+/* Over one rank each kind is the sum of one summand. */
+static starlin_status_t mpi_start(starlin__comm_t *base, starlin__collective_t *collective)
 {
     comm_mpi_t *comm = (comm_mpi_t *)base;
-    MPI_Request *handle = (MPI_Request *)&request->opaque;
+    MPI_Request *request = (MPI_Request *)&collective->opaque;
+    uint64_t count = starlin__collective_elements(collective);
+    bool equal = false;
 
-    if (request->count > INT_MAX)
-        return starlin__error(STARLIN_ERR_INVALID, "a collective of %zu elements: MPI counts at most %d",
-                              request->count, INT_MAX);
-    STARLIN__FORWARD(starlin__mpi_status(MPI_Iallreduce(MPI_IN_PLACE, request->buffer, (int)request->count,
-                                                        comm->type[request->dtype], comm->op[request->dtype],
-                                                        comm->comm, handle),
-                                         "MPI_Iallreduce"));
+    if (count > INT_MAX)
+        return starlin__error(STARLIN_ERR_INVALID, "a collective of %llu elements: MPI counts at most %d",
+                              (unsigned long long)count, INT_MAX);
+    if (collective->kind == STARLIN__ALLREDUCE || base->nranks == 1) {
+        const void *send = collective->send == collective->recv ? MPI_IN_PLACE : collective->send;
+        STARLIN__FORWARD(starlin__mpi_status(MPI_Iallreduce(send, collective->recv, (int)count,
+                                                            comm->type[collective->dtype],
+                                                            comm->op[collective->dtype], comm->comm, request),
+                                             "MPI_Iallreduce"));
+    } else {
+        STARLIN__FORWARD(count_runs(comm, collective, &equal));
+        STARLIN__FORWARD(collective->kind == STARLIN__ALLGATHER
+                             ? start_gather(comm, collective, equal, request)
+                             : start_scatter(comm, collective, equal, request));
+    }
+    collective->inflight = true;
     comm->inflight++;
     return STARLIN_SUCCESS;
 }
 
-static starlin_status_t mpi_test(starlin__comm_t *base, starlin__allreduce_t *request, bool *done_p)
+static starlin_status_t mpi_test(starlin__comm_t *base, starlin__collective_t *collective, bool *done_p)
 {
     comm_mpi_t *comm = (comm_mpi_t *)base;
     int done = 0;
 
-    STARLIN__FORWARD(
-        starlin__mpi_status(MPI_Test((MPI_Request *)&request->opaque, &done, MPI_STATUS_IGNORE), "MPI_Test"));
-    if (done)
+    STARLIN__FORWARD(starlin__mpi_status(
+        MPI_Test((MPI_Request *)&collective->opaque, &done, MPI_STATUS_IGNORE), "MPI_Test"));
+    if (done) {
+        collective->inflight = false;
         comm->inflight--;
+    }
     *done_p = done != 0;
     return STARLIN_SUCCESS;
 }
@@ -144,7 +216,7 @@ const starlin__comm_ops_t starlin__comm_mpi_ops = {
     .usable = mpi_usable,
     .create = mpi_create,
     .destroy = mpi_destroy,
-    .allreduce_start = mpi_start,
-    .allreduce_test = mpi_test,
+    .start = mpi_start,
+    .test = mpi_test,
     .abort = mpi_abort,
 };

@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The reference compute backend: CBLAS on the host. f16 and bf16 are widened block by block into a
- * worker's workspace, multiplied in f32 and rounded once at the end. Blocks depend on the shape alone, so the
- * bits of a result do not depend on the worker. */
-#include "compute/compute.h"
+ * worker's workspace, multiplied in f32, finished there and rounded once at the end. Blocks depend on the
+ * shape alone, so the bits of a result do not depend on the worker. */
+#include "compute/blas.h"
+#include "compute/finish.h"
 
+#include <assert.h>
 #include <cblas.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { BLOCK_ROWS = 512, BLOCK_COLUMNS = 512 };
 
-typedef struct workspace {
-    float *x, *w, *y;
-} workspace_t;
-
 typedef struct compute_cblas {
     starlin__compute_t base;
     unsigned nworkers;
-    int nthreads_before;              /* of the process's BLAS, which the application may use as well */
-    size_t x_count, w_count, y_count; /* elements of each worker's buffers */
-    workspace_t *workspaces;          /* by worker; NULL until a half-precision gemm is prepared */
+    unsigned nthreads_before;         /* of the process's BLAS, which the application may use as well */
+    float *workspaces;                /* by worker: blocks of a, b and c; NULL without half precision */
+    size_t a_count, b_count, c_count; /* elements of each of a worker's blocks */
 } compute_cblas_t;
 
 static bool cblas_usable(char *why, size_t whysize)
@@ -30,53 +27,31 @@ static bool cblas_usable(char *why, size_t whysize)
     return true;
 }
 
-/* CBLAS itself has no call for this; OpenBLAS has, other libraries follow OMP_NUM_THREADS. */
-__attribute__((weak)) void openblas_set_num_threads(int nthreads);
-__attribute__((weak)) int openblas_get_num_threads(void);
-__attribute__((weak)) char *openblas_get_config(void);
-
-/* The number before; 0 if not known. */
-static int blas_set_threads(int nthreads)
-{
-    int before = openblas_get_num_threads != NULL ? openblas_get_num_threads() : 0;
-
-    if (openblas_set_num_threads != NULL && nthreads > 0)
-        openblas_set_num_threads(nthreads);
-    return before;
-}
-
-static starlin_status_t cblas_create(starlin__device_t *device, unsigned nworkers, unsigned nthreads,
-                                     starlin__compute_t **compute_p)
+static starlin_status_t cblas_create(starlin__device_t *device, const starlin__config_t *config,
+                                     unsigned nworkers, unsigned nthreads, starlin__compute_t **compute_p)
 {
     compute_cblas_t *compute = starlin__alloc(sizeof *compute);
 
     (void)device;
+    (void)config;
     if (compute == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "compute backend cblas");
     compute->base.ops = &starlin__compute_cblas_ops;
     compute->nworkers = nworkers;
-    if (openblas_get_config != NULL)
-        snprintf(compute->base.version, sizeof compute->base.version, "%.63s", openblas_get_config());
-    compute->nthreads_before = blas_set_threads((int)nthreads);
+    compute->nthreads_before = starlin__blas_set_threads((starlin__blas_fn_t)cblas_sgemm, nthreads);
+    starlin__blas_identify((starlin__blas_fn_t)cblas_sgemm, &compute->base);
     *compute_p = &compute->base;
     return STARLIN_SUCCESS;
-}
-
-static void workspaces_free(workspace_t *workspaces, unsigned nworkers)
-{
-    for (unsigned i = 0; workspaces != NULL && i < nworkers; i++) {
-        starlin__free(workspaces[i].x);
-        starlin__free(workspaces[i].w);
-        starlin__free(workspaces[i].y);
-    }
-    starlin__free(workspaces);
 }
 
 static void cblas_destroy(starlin__compute_t *base)
 {
     compute_cblas_t *compute = (compute_cblas_t *)base;
-    (void)blas_set_threads(compute->nthreads_before);
-    workspaces_free(compute->workspaces, compute->nworkers);
+
+    if (compute == NULL)
+        return;
+    (void)starlin__blas_set_threads((starlin__blas_fn_t)cblas_sgemm, compute->nthreads_before);
+    starlin__free(compute->workspaces);
     starlin__free(compute);
 }
 
@@ -85,130 +60,160 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static size_t max_size(size_t a, size_t b)
+/* Enough for what there was and for count more, in whole cache lines. */
+static size_t grown(size_t before, int64_t count)
 {
-    return a > b ? a : b;
+    return before > (size_t)count ? before : ((size_t)count + 15) / 16 * 16;
 }
 
-/* All workers', or none: those in use serve on where there is no memory for larger ones. */
-static workspace_t *workspaces_create(unsigned nworkers, size_t x_count, size_t w_count, size_t y_count)
-{
-    workspace_t *workspaces = starlin__alloc(nworkers * sizeof *workspaces);
-
-    for (unsigned i = 0; workspaces != NULL && i < nworkers; i++) {
-        workspaces[i].x = starlin__alloc(x_count * sizeof(float));
-        workspaces[i].w = starlin__alloc(w_count * sizeof(float));
-        workspaces[i].y = starlin__alloc(y_count * sizeof(float));
-        if (workspaces[i].x == NULL || workspaces[i].w == NULL || workspaces[i].y == NULL) {
-            workspaces_free(workspaces, nworkers);
-            return NULL;
-        }
-    }
-    return workspaces;
-}
-
-/* Called while no gemm runs. Workspaces only grow. */
+/* Called while no gemm runs. Workspaces only grow; those in use serve on where there is no memory for larger
+ * ones. Each worker is the first to touch its own. */
 static starlin_status_t cblas_prepare(starlin__compute_t *base, const starlin__gemm_t *shape)
 {
     compute_cblas_t *compute = (compute_cblas_t *)base;
-    size_t x_count, w_count, y_count;
-    workspace_t *workspaces;
+    int64_t rows = min64(shape->m, BLOCK_ROWS), columns = min64(shape->n, BLOCK_COLUMNS);
+    size_t a_count, b_count, c_count, nbytes;
+    float *workspaces;
 
-    if (shape->m > INT_MAX || shape->n > INT_MAX || shape->k > INT_MAX || shape->ldx > INT_MAX ||
-        shape->ldw > INT_MAX || shape->ldy > INT_MAX)
+    if (shape->m > INT_MAX || shape->n > INT_MAX || shape->k > INT_MAX || shape->lda > INT_MAX ||
+        shape->ldb > INT_MAX || shape->ldc > INT_MAX)
         return starlin__error(STARLIN_ERR_INVALID,
                               "CBLAS counts in int: m, n, k and leading dimensions at most %d", INT_MAX);
-    if (!starlin__dtype_is_half(shape->dtype))
+    if (!starlin__dtype_is_half(shape->dtype) || shape->m == 0 || shape->n == 0 || shape->k == 0)
         return STARLIN_SUCCESS;
-    x_count = max_size(compute->x_count, (size_t)(min64(shape->m, BLOCK_ROWS) * shape->k));
-    w_count = max_size(compute->w_count, (size_t)(min64(shape->n, BLOCK_COLUMNS) * shape->k));
-    y_count =
-        max_size(compute->y_count, (size_t)(min64(shape->m, BLOCK_ROWS) * min64(shape->n, BLOCK_COLUMNS)));
-    if (x_count == compute->x_count && w_count == compute->w_count && y_count == compute->y_count)
+    a_count = grown(compute->a_count, rows * shape->k);
+    b_count = grown(compute->b_count, columns * shape->k);
+    c_count = grown(compute->c_count, rows * columns);
+    if (a_count == compute->a_count && b_count == compute->b_count && c_count == compute->c_count)
         return STARLIN_SUCCESS;
-    workspaces = workspaces_create(compute->nworkers, x_count, w_count, y_count);
+    nbytes = (a_count + b_count + c_count) * sizeof(float);
+    workspaces = starlin__alloc(compute->nworkers * nbytes);
     if (workspaces == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "workspaces of %u workers: %zu bytes each",
-                              compute->nworkers, (x_count + w_count + y_count) * sizeof(float));
-    workspaces_free(compute->workspaces, compute->nworkers);
+                              compute->nworkers, nbytes);
+    starlin__free(compute->workspaces);
     compute->workspaces = workspaces;
-    compute->x_count = x_count;
-    compute->w_count = w_count;
-    compute->y_count = y_count;
+    compute->a_count = a_count;
+    compute->b_count = b_count;
+    compute->c_count = c_count;
     return STARLIN_SUCCESS;
 }
 
-static void widen_rows(const starlin__gemm_t *gemm, const void *matrix, int64_t ld, int64_t first,
-                       int64_t rows, float *wide)
+/* On the block in f32 before it is rounded, or in place; a wide result is another function's input. */
+static bool cblas_fuses(const starlin__compute_t *compute, const starlin__gemm_t *shape)
 {
-    const uint16_t *half = matrix;
-    for (int64_t i = 0; i < rows; i++)
-        starlin__half_to_f32(gemm->dtype, half + (first + i) * ld, wide + i * gemm->k, (size_t)gemm->k);
+    (void)compute;
+    return shape->out_dtype == shape->dtype || starlin__epilogue_empty(&shape->epilogue);
 }
 
-static void gemm_half(const workspace_t *workspace, const starlin__gemm_t *gemm)
+/* A block of f16 or bf16 in f32, without gaps. */
+static void widen(const starlin__gemm_t *gemm, const void *matrix, int64_t ld, int64_t row, int64_t column,
+                  int64_t rows, int64_t columns, float *wide)
 {
-    bool rounds = gemm->out_dtype != STARLIN_F32;
+    const uint16_t *half = (const uint16_t *)matrix + row * ld + column;
 
-    for (int64_t i = 0; i < gemm->m; i += BLOCK_ROWS) {
-        int64_t rows = min64(BLOCK_ROWS, gemm->m - i);
-        widen_rows(gemm, gemm->x, gemm->ldx, i, rows, workspace->x);
-        for (int64_t j = 0; j < gemm->n; j += BLOCK_COLUMNS) {
-            int64_t columns = min64(BLOCK_COLUMNS, gemm->n - j);
-            float *y = rounds ? workspace->y : (float *)gemm->y + i * gemm->ldy + j;
-            int64_t ldy = rounds ? columns : gemm->ldy;
-            widen_rows(gemm, gemm->w, gemm->ldw, j, columns, workspace->w);
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)columns, (int)gemm->k, 1.0f,
-                        workspace->x, (int)gemm->k, workspace->w, (int)gemm->k, 0.0f, y, (int)ldy);
-            for (int64_t row = 0; rounds && row < rows; row++)
-                starlin__f32_to_half(gemm->dtype, y + row * columns,
-                                     (uint16_t *)gemm->y + (i + row) * gemm->ldy + j, (size_t)columns);
+    for (int64_t i = 0; i < rows; i++)
+        starlin__half_to_f32(gemm->dtype, half + i * ld, wide + i * columns, (size_t)columns);
+}
+
+/* The block of c at (row, column), from the widened blocks of a and b. */
+static void block_half(const starlin__gemm_t *gemm, int64_t row, int64_t column, const float *a,
+                       const float *b, float *c)
+{
+    int64_t rows = min64(BLOCK_ROWS, gemm->m - row), columns = min64(BLOCK_COLUMNS, gemm->n - column);
+    bool rounds = gemm->out_dtype != STARLIN_F32;
+    starlin__view_t product = {.data = c, .rows = rows, .cols = columns, .ld = columns, .dtype = STARLIN_F32};
+
+    if (!rounds) {
+        product.data = (float *)gemm->c + row * gemm->ldc + column;
+        product.ld = gemm->ldc;
+    } else if (gemm->beta != 0)
+        widen(gemm, gemm->c, gemm->ldc, row, column, rows, columns, c);
+    cblas_sgemm(CblasRowMajor, gemm->transpose_a ? CblasTrans : CblasNoTrans,
+                gemm->transpose_b ? CblasTrans : CblasNoTrans, (int)rows, (int)columns, (int)gemm->k, 1.0f, a,
+                (int)(gemm->transpose_a ? rows : gemm->k), b, (int)(gemm->transpose_b ? gemm->k : columns),
+                (float)gemm->beta, product.data, (int)product.ld);
+    if (rounds) {
+        starlin__rowwise_args_t args = starlin__epilogue_args(gemm, row, column, &product);
+        starlin__finish.cpu(&args);
+    }
+}
+
+static void gemm_half(const compute_cblas_t *compute, unsigned worker, const starlin__gemm_t *gemm)
+{
+    int64_t m = gemm->m, n = gemm->n, k = gemm->k;
+    float *a = compute->workspaces + worker * (compute->a_count + compute->b_count + compute->c_count);
+    float *b = a + compute->a_count, *c = b + compute->b_count;
+
+    for (int64_t row = 0; row < m; row += BLOCK_ROWS) {
+        if (gemm->transpose_a)
+            widen(gemm, gemm->a, gemm->lda, 0, row, k, min64(BLOCK_ROWS, m - row), a);
+        else
+            widen(gemm, gemm->a, gemm->lda, row, 0, min64(BLOCK_ROWS, m - row), k, a);
+        for (int64_t column = 0; column < n; column += BLOCK_COLUMNS) {
+            if (gemm->transpose_b)
+                widen(gemm, gemm->b, gemm->ldb, column, 0, min64(BLOCK_COLUMNS, n - column), k, b);
+            else
+                widen(gemm, gemm->b, gemm->ldb, 0, column, k, min64(BLOCK_COLUMNS, n - column), b);
+            block_half(gemm, row, column, a, b, c);
         }
     }
+}
+
+static void gemm_full(const starlin__gemm_t *gemm)
+{
+    CBLAS_TRANSPOSE op_a = gemm->transpose_a ? CblasTrans : CblasNoTrans;
+    CBLAS_TRANSPOSE op_b = gemm->transpose_b ? CblasTrans : CblasNoTrans;
+    int m = (int)gemm->m, n = (int)gemm->n, k = (int)gemm->k;
+    int lda = (int)gemm->lda, ldb = (int)gemm->ldb, ldc = (int)gemm->ldc;
+
+    if (gemm->dtype == STARLIN_F64)
+        cblas_dgemm(CblasRowMajor, op_a, op_b, m, n, k, 1.0, gemm->a, lda, gemm->b, ldb, gemm->beta, gemm->c,
+                    ldc);
+    else
+        cblas_sgemm(CblasRowMajor, op_a, op_b, m, n, k, 1.0f, gemm->a, lda, gemm->b, ldb, (float)gemm->beta,
+                    gemm->c, ldc);
+}
+
+static void zero(const starlin__gemm_t *gemm)
+{
+    size_t nbytes = starlin_dtype_nbytes(gemm->out_dtype);
+
+    for (int64_t row = 0; row < gemm->m; row++)
+        memset((char *)gemm->c + (size_t)(row * gemm->ldc) * nbytes, 0, (size_t)gemm->n * nbytes);
 }
 
 static starlin_status_t cblas_gemm(starlin__compute_t *base, unsigned worker, const starlin__gemm_t *gemm)
 {
     compute_cblas_t *compute = (compute_cblas_t *)base;
-    int m = (int)gemm->m, n = (int)gemm->n, k = (int)gemm->k;
-    int ldx = (int)gemm->ldx, ldw = (int)gemm->ldw, ldy = (int)gemm->ldy;
+    starlin__rowwise_args_t args;
 
-    if (m == 0 || n == 0)
+    assert(cblas_fuses(base, gemm));
+    assert(gemm->beta == 0 || gemm->beta == 1);
+    if (starlin_dtype_nbytes(gemm->dtype) == 0)
+        return starlin__error(STARLIN_ERR_INVALID, "gemm of dtype %d", (int)gemm->dtype);
+    if (gemm->m == 0 || gemm->n == 0)
         return STARLIN_SUCCESS;
-    if (k == 0) {
-        for (int64_t i = 0; i < gemm->m; i++)
-            memset((char *)gemm->y + (size_t)(i * gemm->ldy) * starlin_dtype_nbytes(gemm->out_dtype), 0,
-                   (size_t)gemm->n * starlin_dtype_nbytes(gemm->out_dtype));
-        return STARLIN_SUCCESS;
-    }
-    switch (gemm->dtype) {
-    case STARLIN_F32:
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0f, gemm->x, ldx, gemm->w, ldw, 0.0f,
-                    gemm->y, ldy);
-        return STARLIN_SUCCESS;
-    case STARLIN_F64:
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1.0, gemm->x, ldx, gemm->w, ldw, 0.0,
-                    gemm->y, ldy);
-        return STARLIN_SUCCESS;
-    case STARLIN_F16:
-    case STARLIN_BF16:
-        gemm_half(&compute->workspaces[worker], gemm);
+    if (starlin__dtype_is_half(gemm->dtype) && gemm->k > 0) {
+        gemm_half(compute, worker, gemm);
         return STARLIN_SUCCESS;
     }
-    return starlin__error(STARLIN_ERR_INVALID, "gemm of dtype %d", (int)gemm->dtype);
+    if (gemm->k > 0)
+        gemm_full(gemm);
+    else if (gemm->beta == 0)
+        zero(gemm);
+    args = starlin__epilogue_args(gemm, 0, 0, NULL);
+    starlin__finish.cpu(&args);
+    return STARLIN_SUCCESS;
 }
 
-static starlin_status_t cblas_cast(starlin__compute_t *compute, unsigned worker, const starlin__cast_t *cast)
+static starlin_status_t cblas_rowwise(starlin__compute_t *compute, const starlin__rowwise_kind_t *kind,
+                                      const starlin__rowwise_args_t *args)
 {
     (void)compute;
-    (void)worker;
-    if (cast->src_dtype == cast->dtype)
-        memcpy(cast->dst, cast->src, cast->count * starlin_dtype_nbytes(cast->dtype));
-    else if (cast->src_dtype == STARLIN_F32 && starlin__dtype_is_half(cast->dtype))
-        starlin__f32_to_half(cast->dtype, cast->src, cast->dst, cast->count);
-    else
-        return starlin__error(STARLIN_ERR_INVALID, "cast from %s to %s", starlin_dtype_name(cast->src_dtype),
-                              starlin_dtype_name(cast->dtype));
+    if (kind->cpu == NULL)
+        return starlin__error(STARLIN_ERR_UNSUPPORTED, "%s does not run on the host", kind->name);
+    kind->cpu(args);
     return STARLIN_SUCCESS;
 }
 
@@ -219,6 +224,7 @@ const starlin__compute_ops_t starlin__compute_cblas_ops = {
     .create = cblas_create,
     .destroy = cblas_destroy,
     .prepare = cblas_prepare,
+    .fuses = cblas_fuses,
     .gemm = cblas_gemm,
-    .cast = cblas_cast,
+    .rowwise = cblas_rowwise,
 };

@@ -9,7 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "graph/operator.h"
+#include "context/starpu.h"
+#include "graph/graph.h"
 #include "policy/policy.h"
 #include "record/ranges.h"
 
@@ -23,7 +24,9 @@ static starlin_context_t *current;
 
 static starlin_status_t open_ranks(starlin_context_t *context, const starlin_context_options_t *options)
 {
-    if (options != NULL && options->use_mpi)
+    if (options->use_mpi && starlin__bootstrap_mpi_create == NULL)
+        return starlin__error(STARLIN_ERR_UNSUPPORTED, "this build has no MPI (STARLIN_USE_MPI=OFF)");
+    if (options->use_mpi)
         STARLIN__FORWARD(starlin__bootstrap_mpi_create(options->mpi_comm, context->config.timeout_ms,
                                                        &context->bootstrap));
     else
@@ -63,7 +66,7 @@ static starlin_status_t open_compute(starlin_context_t *context)
     if (on_device) {
         if (!context->owns_starpu)
             gpu = (unsigned)starpu_worker_get_devid(starpu_worker_get_by_type(STARPU_CUDA_WORKER, 0));
-        starlin__workers_attach();
+        context->codelets->attach_workers();
         STARLIN__FORWARD(starlin__device_cuda->create(gpu, &context->device));
         for (int i = 0; i < 2; i++)
             STARLIN__FORWARD(context->device->ops->event_create(context->device, &context->stream_end[i]));
@@ -72,8 +75,8 @@ static starlin_status_t open_compute(starlin_context_t *context)
         starlin__topology_bind_share(context->topology, &context->share);
     nthreads = on_device ? 1 : context->share.ncores / context->info.nworkers;
     context->info.nblas_threads = nthreads > 0 ? nthreads : 1;
-    return ops->create(context->device, starpu_worker_get_count(), context->info.nblas_threads,
-                       &context->compute);
+    return ops->create(context->device, &context->config, starpu_worker_get_count(),
+                       context->info.nblas_threads, &context->compute);
 }
 
 static void attach_progress(void *arg)
@@ -181,6 +184,8 @@ static void describe(starlin_context_t *context)
     if (gethostname(context->host, sizeof context->host - 1) != 0)
         snprintf(context->host, sizeof context->host, "unknown");
     info->comm = context->comm->ops->name;
+    info->compute_version = context->compute->version;
+    info->compute_warning = context->compute->warning[0] != '\0' ? context->compute->warning : NULL;
     info->policy = starlin__policy_running();
     info->starpu_version = context->starpu_version;
     info->host = context->host;
@@ -196,23 +201,19 @@ static void describe(starlin_context_t *context)
  * failed, else an error if another rank did. */
 static starlin_status_t agree_opened(starlin_context_t *context, starlin_status_t status)
 {
-    starlin__field_t fields[4];
-    char text[1024]; /* a list of policies is long */
+    starlin__fields_t fields;
     starlin_status_t agreement;
+    char text[1024]; /* a list of policies is long */
 
     snprintf(text, sizeof text, "%s", starlin_last_error());
-    starlin__field_set(&fields[0], "the context", status == STARLIN_SUCCESS ? "open" : "refused (%.200s)",
-                       text);
-    starlin__field_set(&fields[1], "the compute backend", "%s",
-                       context->info.compute ? context->info.compute : "none");
-    starlin__field_set(&fields[2], "the communicator", "%s", context->config.comm);
-    starlin__field_set(&fields[3], "STARLIN_TRIAL", "%s", context->config.trial ? "on" : "off");
-    if (status != STARLIN_SUCCESS) {
-        (void)starlin__agree(context, fields, 4);
-        return starlin__error(status, "%s", text);
-    }
-    agreement = starlin__agree(context, fields, 4);
-    return agreement;
+    starlin__fields_open(&fields, "starlin_context_create");
+    starlin__fields_add(&fields, "the context", status == STARLIN_SUCCESS ? "open" : "refused (%.190s)",
+                        text);
+    starlin__fields_add(&fields, "the compute backend", "%s",
+                        context->info.compute != NULL ? context->info.compute : "none");
+    starlin__fields_add(&fields, "the communicator", "%s", context->config.comm);
+    agreement = starlin__agree(context->bootstrap, &fields, context->config.timeout_ms);
+    return status != STARLIN_SUCCESS ? starlin__error(status, "%s", text) : agreement;
 }
 
 static void unclaim(const starlin_context_t *context)
@@ -251,9 +252,7 @@ static void close_all(starlin_context_t *context)
     starlin__topology_destroy(context->topology);
     if (context->bootstrap != NULL)
         context->bootstrap->ops->destroy(context->bootstrap);
-    starlin__row_linear_forget(context);
-    starlin__step_close(context);
-    starlin__chunk_op_free_all(context);
+    starlin__graph_close(context);
     pthread_cond_destroy(&context->idle);
     pthread_mutex_destroy(&context->lock);
     unclaim(context);
@@ -268,7 +267,7 @@ static starlin_status_t open_all(starlin_context_t *context, const starlin_conte
     starlin_status_t status;
 
     snprintf(text, sizeof text, "%s", validity != STARLIN_SUCCESS ? starlin_last_error() : "");
-    starlin__ranges_open();
+    starlin__ranges_open(validity == STARLIN_SUCCESS && context->config.nvtx);
     STARLIN__FORWARD(open_ranks(context, options));
     if (validity != STARLIN_SUCCESS)
         return agree_opened(context, starlin__error(validity, "%s", text));
@@ -293,13 +292,15 @@ static starlin_status_t claim(starlin_context_t *context)
                       : starlin__error(STARLIN_ERR_BUSY, "this process has a context already");
 }
 
-/* Can this rank open a context at all? */
-static starlin_status_t check_options(starlin_context_t *context, const starlin_context_options_t *options)
+/* Can this rank open a context at all? `copied`: how its options were taken. */
+static starlin_status_t check_options(starlin_context_t *context, const starlin_context_options_t *options,
+                                      starlin_status_t copied)
 {
     starlin__config_t config;
 
     /* for the exchange in which the others hear of a refusal */
     context->config = (starlin__config_t){.comm = "?", .timeout_ms = 300000};
+    STARLIN__FORWARD(copied);
     STARLIN__FORWARD(starlin__config_load(options, &config));
     context->config = config;
     STARLIN__FORWARD(starlin__comm_check(config.comm));
@@ -309,22 +310,25 @@ static starlin_status_t check_options(starlin_context_t *context, const starlin_
 starlin_status_t starlin_context_create(const starlin_context_options_t *options,
                                         starlin_context_t **context_p)
 {
+    starlin_context_options_t known;
     starlin_context_t *context;
     starlin_status_t status;
 
     if (context_p == NULL)
         return starlin__error(STARLIN_ERR_INVALID, "context_p is NULL");
-    if (options != NULL && options->struct_size < offsetof(starlin_context_options_t, mpi_comm) + sizeof(int))
-        return starlin__config_load(options, &(starlin__config_t){0}); /* names the size; no rank to tell */
+    status = starlin__struct_copy(&known, sizeof known, options, "options");
+    if (status == STARLIN_ERR_INVALID) /* no rank to tell */
+        return status;
     context = starlin__alloc(sizeof *context);
     if (context == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "context");
     context->history = STARLIN__HASH_INIT;
+    context->codelets = &starlin__codelets;
     context->idle_hook = -1;
     context->owns_starpu = !starpu_is_initialized();
     pthread_mutex_init(&context->lock, NULL);
     pthread_cond_init(&context->idle, NULL);
-    status = open_all(context, options, check_options(context, options));
+    status = open_all(context, &known, check_options(context, &known, status));
     if (status != STARLIN_SUCCESS) {
         close_all(context);
         return status;
@@ -339,10 +343,35 @@ starlin_status_t starlin_context_destroy(starlin_context_t *context)
 
     if (context == NULL)
         return STARLIN_SUCCESS;
+    if (starlin__graph_is_grouping(context))
+        return starlin__error(STARLIN_ERR_INVALID,
+                              "a group of operators is open: starlin_group_end comes first");
     if (context->nmatrices > 0)
         return starlin__error(STARLIN_ERR_BUSY, "%u matrices of this context still exist",
                               context->nmatrices);
     status = starlin_context_wait(context);
     close_all(context);
     return status;
+}
+
+int starlin_context_rank(const starlin_context_t *context)
+{
+    return context != NULL ? context->bootstrap->rank : 0;
+}
+
+uint64_t starlin_context_ntasks(const starlin_context_t *context)
+{
+    return context != NULL ? context->ntasks : 0;
+}
+
+int starlin_context_nranks(const starlin_context_t *context)
+{
+    return context != NULL ? context->bootstrap->nranks : 0;
+}
+
+starlin_status_t starlin_context_get_info(const starlin_context_t *context, starlin_context_info_t *info_p)
+{
+    if (context == NULL || info_p == NULL)
+        return starlin__error(STARLIN_ERR_INVALID, "%s is NULL", context == NULL ? "context" : "info_p");
+    return starlin__struct_fill(info_p, &context->info, sizeof context->info, "info_p");
 }

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The context's inside. The tool and the tests may look in; nothing outside src/, codelets/, the tool and
- * the unit tests does. */
+/* What the layers from the graph up share: the opened layers below, and the operators in flight. Made and
+ * destroyed by the context layer. */
 #ifndef STARLIN_CONTEXT_H
 #define STARLIN_CONTEXT_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "record/activity.h"
-#include "ranks/bootstrap.h"
+#include "base/config.h"
 #include "comm/comm.h"
 #include "compute/compute.h"
-#include "base/config.h"
 #include "machine/device.h"
-#include "plan/planner.h"
-#include "progress/progress.h"
-#include "graph/step.h"
-#include "record/timeline.h"
 #include "machine/topology.h"
-
-typedef struct starlin__op starlin__op_t;
+#include "progress/progress.h"
+#include "ranks/agreement.h"
+#include "ranks/bootstrap.h"
+#include "record/activity.h"
+#include "record/timeline.h"
 
 /* Instrumentation for tests: called on the worker before a gemm; returns false to make it fail. */
 typedef bool (*starlin__gemm_hook_fn_t)(void *arg, int rank, uint64_t sequence, unsigned chunk);
@@ -36,6 +33,7 @@ struct starlin_context {
     starlin__compute_t *compute;
     starlin__comm_t *comm;
     starlin__progress_t *progress;
+    const struct starlin__codelets *codelets;
     int idle_hook; /* with StarPU, for workers without a task; negative: none */
     starlin__timeline_t *timeline;
     starlin__activity_t *activity;   /* device: where its spans come from; NULL until recording is on */
@@ -48,31 +46,24 @@ struct starlin_context {
     char starpu_version[32];
     char host[256];
 
-    starlin__step_t step; /* the caller's thread */
+    struct starlin__group *group; /* the caller's thread: the open group, or NULL */
 
     pthread_mutex_t lock; /* everything below */
-    pthread_cond_t idle;  /* an operator's last task has ended */
+    pthread_cond_t idle;  /* a record's last task has ended */
     uint64_t sequence;    /* operators submitted */
     uint64_t ntasks;      /* tasks submitted, all kinds */
-    atomic_uint inflight; /* chunk operations not ended; changed under the lock */
+    atomic_uint inflight; /* records not ended; changed under the lock */
     unsigned nmatrices;
-    starlin__notice_t failure;          /* of the smallest failed sequence; status 0: none */
-    bool failed;                        /* a wait has returned the failure: no more operators */
-    struct starlin__chunk_op *free_ops; /* records to reuse */
-    struct starlin__chunk_op_block *op_blocks;
-    size_t nops, nfree_ops;         /* records in all, and free */
+    starlin__notice_t failure;            /* of the smallest failed sequence; status 0: none */
+    bool failed;                          /* a wait has returned the failure: no more operators */
+    struct starlin__record *free_records; /* to reuse */
+    struct starlin__record_block *record_blocks;
+    size_t nrecords, nfree_records; /* in all, and free */
     size_t window, window_before;   /* taken since the last wait, and between that and the one before */
-    struct starlin__agreed *agreed; /* shapes that the ranks have compared */
-    uint64_t history;               /* hash of all operators so far */
+    uint64_t *agreed;               /* keys of calls that the ranks have compared, sorted */
+    size_t nagreed, agreed_room;
+    uint64_t history; /* hash of all operators so far */
 };
-
-/* The GPU of this rank, near its cores. ERR_NO_DEVICE: there are fewer GPUs than ranks, and sharing was not
- * asked for. */
-starlin_status_t starlin__context_choose_gpu(starlin_context_t *context, unsigned *gpu_p);
-/* Starts StarPU with workers on this rank's cores, or on its GPU alone. */
-starlin_status_t starlin__context_start_starpu(starlin_context_t *context, bool on_device, unsigned gpu);
-/* Finds the workers that can run gemms, in a StarPU of ours or of the application. */
-starlin_status_t starlin__context_count_workers(starlin_context_t *context, bool on_device);
 
 /* Stores a failure unless one that precedes it is stored already. Thread-safe. */
 void starlin__context_fail(starlin_context_t *context, const starlin__notice_t *notice);
@@ -90,9 +81,5 @@ starlin_status_t starlin__context_synchronize(starlin_context_t *context);
 
 /* Moves what the device has recorded into the timeline, unless something is in flight. */
 void starlin__context_collect(starlin_context_t *context);
-
-/* Stops and restarts StarPU's workers, so that something else can be measured undisturbed. */
-void starlin__context_pause(starlin_context_t *context);
-void starlin__context_resume(starlin_context_t *context);
 
 #endif

@@ -38,6 +38,15 @@ starlin_status_t starlin__device_cuda_status(cudaError_t error, const char *doin
 /* Forwards a failure of a CUDA call. */
 #define TRY(call, doing) STARLIN__FORWARD(starlin__device_cuda_status((call), (doing)))
 
+/* Returns the status of one CUDA call with the device current. */
+#define RETURN_ON_DEVICE(device, call, doing)                                                                \
+    do {                                                                                                     \
+        STARLIN__FORWARD(starlin__device_cuda_enter(device));                                                \
+        cudaError_t error__ = (call);                                                                        \
+        starlin__device_cuda_leave(device);                                                                  \
+        return starlin__device_cuda_status(error__, (doing));                                                \
+    } while (0)
+
 cudaStream_t starlin__device_cuda_stream(const starlin__device_t *device, starlin__stream_t which)
 {
     return ((const cuda_device_t *)device)->streams[which];
@@ -238,20 +247,16 @@ static void event_destroy(starlin__device_t *device, starlin__event_t *event)
 static starlin_status_t event_record(starlin__device_t *device, starlin__event_t *event,
                                      starlin__stream_t stream)
 {
-    STARLIN__FORWARD(starlin__device_cuda_enter(device));
-    cudaError_t error = cudaEventRecord((cudaEvent_t)event, starlin__device_cuda_stream(device, stream));
-    starlin__device_cuda_leave(device);
-    return starlin__device_cuda_status(error, "recording an event");
+    RETURN_ON_DEVICE(device, cudaEventRecord((cudaEvent_t)event, starlin__device_cuda_stream(device, stream)),
+                     "recording an event");
 }
 
 static starlin_status_t event_wait(starlin__device_t *device, starlin__event_t *event,
                                    starlin__stream_t stream)
 {
-    STARLIN__FORWARD(starlin__device_cuda_enter(device));
-    cudaError_t error =
-        cudaStreamWaitEvent(starlin__device_cuda_stream(device, stream), (cudaEvent_t)event, 0);
-    starlin__device_cuda_leave(device);
-    return starlin__device_cuda_status(error, "making a stream wait for an event");
+    RETURN_ON_DEVICE(device,
+                     cudaStreamWaitEvent(starlin__device_cuda_stream(device, stream), (cudaEvent_t)event, 0),
+                     "making a stream wait for an event");
 }
 
 static starlin_status_t join(starlin__device_t *device, void *foreign)
@@ -267,10 +272,8 @@ static starlin_status_t join(starlin__device_t *device, void *foreign)
 
 static starlin_status_t event_wait_foreign(starlin__device_t *device, starlin__event_t *event, void *foreign)
 {
-    STARLIN__FORWARD(starlin__device_cuda_enter(device));
-    cudaError_t error = cudaStreamWaitEvent((cudaStream_t)foreign, (cudaEvent_t)event, 0);
-    starlin__device_cuda_leave(device);
-    return starlin__device_cuda_status(error, "making a caller's stream wait");
+    RETURN_ON_DEVICE(device, cudaStreamWaitEvent((cudaStream_t)foreign, (cudaEvent_t)event, 0),
+                     "making a caller's stream wait");
 }
 
 /* A kernel that fills the device and follows the last one in its stream starts before a kernel of another
@@ -327,6 +330,68 @@ static starlin_status_t device_synchronize(starlin__device_t *device)
     return STARLIN_SUCCESS;
 }
 
+/* Memory, and copies from and to it, in the order of the compute stream. */
+
+static starlin_status_t device_free_nbytes(starlin__device_t *device, size_t *nbytes_p)
+{
+    size_t total;
+    RETURN_ON_DEVICE(device, cudaMemGetInfo(nbytes_p, &total), "asking for the free memory");
+}
+
+static void device_free(starlin__device_t *device, void *memory)
+{
+    if (memory == NULL || starlin__device_cuda_enter(device) != STARLIN_SUCCESS)
+        return;
+    if (cudaFree(memory) != cudaSuccess)
+        (void)cudaGetLastError();
+    starlin__device_cuda_leave(device);
+}
+
+static starlin_status_t device_alloc(starlin__device_t *device, size_t nbytes, void **memory_p)
+{
+    cudaStream_t stream = starlin__device_cuda_stream(device, STARLIN__STREAM_COMPUTE);
+    void *memory = NULL;
+    if (nbytes == 0)
+        nbytes = 1; /* an address of its own, as for malloc */
+    STARLIN__FORWARD(starlin__device_cuda_enter(device));
+    cudaError_t error = cudaMalloc(&memory, nbytes);
+    if (error == cudaSuccess) {
+        error = cudaMemsetAsync(memory, 0, nbytes, stream);
+        if (error == cudaSuccess)
+            error = cudaStreamSynchronize(stream);
+        if (error != cudaSuccess)
+            (void)cudaFree(memory);
+    }
+    starlin__device_cuda_leave(device);
+    if (error == cudaErrorMemoryAllocation) {
+        (void)cudaGetLastError();
+        return starlin__error(STARLIN_ERR_NO_MEMORY, "no memory on device %u for %zu bytes", device->index,
+                              nbytes);
+    }
+    TRY(error, "allocating device memory");
+    *memory_p = memory;
+    return STARLIN_SUCCESS;
+}
+
+static starlin_status_t device_copy(starlin__device_t *device, void *dst, size_t dst_pitch, const void *src,
+                                    size_t src_pitch, size_t width_nbytes, size_t rows)
+{
+    cudaStream_t stream = starlin__device_cuda_stream(device, STARLIN__STREAM_COMPUTE);
+    cudaError_t error;
+    if (width_nbytes == 0 || rows == 0)
+        return STARLIN_SUCCESS;
+    STARLIN__FORWARD(starlin__device_cuda_enter(device));
+    if (rows == 1 || (dst_pitch == width_nbytes && src_pitch == width_nbytes))
+        error = cudaMemcpyAsync(dst, src, width_nbytes * rows, cudaMemcpyDefault, stream);
+    else
+        error =
+            cudaMemcpy2DAsync(dst, dst_pitch, src, src_pitch, width_nbytes, rows, cudaMemcpyDefault, stream);
+    if (error == cudaSuccess)
+        error = cudaStreamSynchronize(stream);
+    starlin__device_cuda_leave(device);
+    return starlin__device_cuda_status(error, "copying between host and device");
+}
+
 static const starlin__device_ops_t ops = {
     .name = "cuda",
     .count = device_count,
@@ -336,10 +401,10 @@ static const starlin__device_ops_t ops = {
     .attach_thread = device_attach_thread,
     .caller_take = caller_take,
     .caller_give_back = caller_give_back,
-    .alloc = starlin__device_cuda_alloc,
-    .free = starlin__device_cuda_free,
-    .free_nbytes = starlin__device_cuda_free_nbytes,
-    .copy = starlin__device_cuda_copy,
+    .alloc = device_alloc,
+    .free = device_free,
+    .free_nbytes = device_free_nbytes,
+    .copy = device_copy,
     .event_create = event_create,
     .event_destroy = event_destroy,
     .event_record = event_record,

@@ -15,14 +15,6 @@ cudaStream_t starlin__device_cuda_stream(const starlin__device_t *device, starli
 starlin_status_t starlin__device_cuda_enter(const starlin__device_t *device);
 void starlin__device_cuda_leave(const starlin__device_t *device);
 
-/* Entries of the device's table, in device_cuda_memory.c. */
-starlin_status_t starlin__device_cuda_free_nbytes(starlin__device_t *device, size_t *nbytes_p);
-void starlin__device_cuda_free(starlin__device_t *device, void *memory);
-starlin_status_t starlin__device_cuda_alloc(starlin__device_t *device, size_t nbytes, void **memory_p);
-starlin_status_t starlin__device_cuda_copy(starlin__device_t *device, void *dst, size_t dst_pitch,
-                                           const void *src, size_t src_pitch, size_t width_nbytes,
-                                           size_t rows);
-
 /* Translates a CUDA error (which is then cleared for the thread, so that nobody else stumbles over it);
  * `doing` completes "while ...". cudaSuccess gives STARLIN_SUCCESS. */
 starlin_status_t starlin__device_cuda_status(cudaError_t error, const char *doing);

@@ -1,155 +1,119 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chunk lists by shape: a shape is a list of weights, cut to whole quanta of at least one each. The number
- * of candidates does not depend on the number of rows. Only +, *, / of doubles: the same lists on every
- * IEEE machine. */
-#include "plan/candidates.h"
+/* Chunk lists to consider. A list is a row of weights, scaled to m rows; on a device cuts lie at multiples of
+ * 512 rows where m allows it, since a gemm of another size is 3 to 7% slower (H200, bf16, N=8192). */
+#define _POSIX_C_SOURCE 200809L
+#include <math.h>
+#include <string.h>
 
-typedef struct shape {
-    size_t n;
-    double weight[STARLIN__MAX_CHUNKS];
-} shape_t;
+#include "plan/plan.h"
 
-typedef struct visitor {
-    int64_t nquanta;
-    size_t limit; /* chunks of a list */
-    starlin__candidate_fn_t visit;
-    void *arg;
-} visitor_t;
+enum {
+    DEVICE_QUANTUM = 512,
+    SMALLEST_SHARE = 128 /* of m: smaller chunks cost more than they hide */
+};
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+/* Won on an H200 beside links of 60 to 223 GB/s: little is left when the last gemm ends. */
+static const struct {
+    size_t count;
+    double weights[18];
+} tapered[] = {
+    {4, {6, 6, 3, 1}}, {6, {4, 4, 4, 2, 1, 1}}, {18, {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, 1, 1, 1}}};
 
-/* Cuts at the rounded running sums, so that rounding errors do not add up in one chunk. */
-static void cut(const visitor_t *visitor, const shape_t *shape)
+/* Where time is short the first ones tell most. */
+static const size_t ladder[] = {1, 4, 16, 8, 32, 2};
+
+/* Numbers of chunks and ratios of neighbours that only the simulation looks at. */
+static const size_t family_counts[] = {3, 4, 6, 8, 12, 16, 24, 32, 64};
+static const double family_ratios[] = {1.0, 0.85, 0.7, 0.5, 1.3, 1.8};
+
+/* Cuts at the weights' shares of m, rounded to the quantum. False: a chunk would have no row of some block.
+ */
+static bool scale(int64_t m, unsigned nblocks, int64_t quantum, const double *weights, size_t count,
+                  int64_t *rows)
 {
-    if (shape->n == 0 || shape->n > visitor->limit)
+    double all = 0, sum = 0;
+    int64_t before = 0;
+
+    for (size_t i = 0; i < count; i++)
+        all += weights[i];
+    for (size_t i = 0; i < count; i++) {
+        int64_t cut;
+        sum += weights[i];
+        cut = i + 1 == count ? m : (int64_t)floor((double)m * sum / all / (double)quantum + 0.5) * quantum;
+        rows[i] = cut - before;
+        if (rows[i] < nblocks || rows[i] < m / SMALLEST_SHARE)
+            return false;
+        before = cut;
+    }
+    return true;
+}
+
+typedef struct maker {
+    starlin__planning_t *planning;
+    int64_t m;
+    unsigned nblocks;
+    bool is_device;
+} maker_t;
+
+static void add_weights(const maker_t *maker, const char *origin, const double *weights, size_t count)
+{
+    int64_t rows[STARLIN__MAX_CHUNKS], quantum = maker->is_device ? DEVICE_QUANTUM : 1;
+
+    while (!scale(maker->m, maker->nblocks, quantum, weights, count, rows)) {
+        if (quantum == 1)
+            return;
+        quantum /= 2;
+    }
+    starlin__list_add(maker->planning, origin, rows, count);
+}
+
+/* Each chunk `ratio` times as large as the one before it. */
+static void add_geometric(const maker_t *maker, const char *origin, size_t count, double ratio)
+{
+    double weights[STARLIN__MAX_CHUNKS] = {1.0};
+
+    for (size_t i = 1; i < count; i++)
+        weights[i] = weights[i - 1] * ratio;
+    add_weights(maker, origin, weights, count);
+}
+
+void starlin__ladder_add(starlin__planning_t *planning, int64_t m, unsigned nblocks, bool is_device)
+{
+    maker_t maker = {planning, m, nblocks, is_device};
+    int64_t rows[STARLIN__MAX_CHUNKS];
+
+    for (size_t i = 0; i < sizeof ladder / sizeof ladder[0]; i++) {
+        if (is_device && i > 0)
+            add_geometric(&maker, "equal", ladder[i], 1.0);
+        else if (i == 0 || (int64_t)ladder[i] <= m / nblocks)
+            starlin__list_add(planning, "equal", rows, starlin__rows_equal_cut(m, ladder[i], rows));
+    }
+    for (size_t i = 0; is_device && i < sizeof tapered / sizeof tapered[0]; i++)
+        add_weights(&maker, "tapered", tapered[i].weights, tapered[i].count);
+}
+
+void starlin__family_add(starlin__planning_t *planning, int64_t m, unsigned nblocks, bool is_device)
+{
+    maker_t maker = {planning, m, nblocks, is_device};
+
+    for (size_t i = 0; i < sizeof family_counts / sizeof family_counts[0]; i++)
+        for (size_t r = 0; r < sizeof family_ratios / sizeof family_ratios[0]; r++)
+            add_geometric(&maker, "simulation", family_counts[i], family_ratios[r]);
+}
+
+void starlin__list_add(starlin__planning_t *planning, const char *origin, const int64_t *rows, size_t nchunks)
+{
+    starlin__candidate_t *list = &planning->lists[planning->nlists];
+
+    for (size_t i = 0; i < planning->nlists; i++)
+        if (planning->lists[i].told.nchunks == nchunks &&
+            memcmp(planning->lists[i].rows, rows, nchunks * sizeof *rows) == 0)
+            return;
+    if (planning->nlists == STARLIN__MOST_LISTS)
         return;
-    double total = 0, running = 0;
-    for (size_t i = 0; i < shape->n; i++)
-        total += shape->weight[i];
-    int64_t quanta[STARLIN__MAX_CHUNKS], used = 0;
-    for (size_t i = 0; i < shape->n; i++) {
-        running += shape->weight[i];
-        int64_t lowest = used + 1, highest = visitor->nquanta - (int64_t)(shape->n - 1 - i), end;
-        double exact = (double)visitor->nquanta * (running / total) + 0.5;
-        if (i == shape->n - 1 || exact >= (double)highest)
-            end = highest;
-        else
-            end = exact < (double)lowest ? lowest : (int64_t)exact;
-        quanta[i] = end - used;
-        used = end;
-    }
-    visitor->visit(visitor->arg, quanta, shape->n);
-}
-
-static void push(shape_t *shape, double weight)
-{
-    if (shape->n < STARLIN__MAX_CHUNKS)
-        shape->weight[shape->n++] = weight;
-}
-
-static void visit_equal(const visitor_t *visitor)
-{
-    static const size_t counts[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
-    for (size_t i = 0; i < COUNT_OF(counts); i++) {
-        shape_t shape = {0};
-        for (size_t j = 0; j < counts[i]; j++)
-            push(&shape, 1);
-        cut(visitor, &shape);
-    }
-}
-
-static void visit_geometric(const visitor_t *visitor, double ratio)
-{
-    static const size_t counts[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 16};
-    for (size_t i = 0; i < COUNT_OF(counts); i++) {
-        shape_t shape = {0};
-        double weight = 1;
-        for (size_t j = 0; j < counts[i]; j++, weight *= ratio)
-            push(&shape, weight);
-        cut(visitor, &shape);
-    }
-}
-
-/* Shrinking lists keep the last collective, which nothing hides, short; growing ones start a slow link
- * early. */
-static void visit_ratios(const visitor_t *visitor, double ratio)
-{
-    static const double fixed[] = {0.9, 0.8, 0.65, 0.5, 0.35, 0.25, 0.15};
-    for (size_t i = 0; i < COUNT_OF(fixed); i++) {
-        visit_geometric(visitor, fixed[i]);
-        visit_geometric(visitor, 1 / fixed[i]);
-    }
-    if (ratio > 0.02 && ratio < 50) {
-        visit_geometric(visitor, ratio);
-        visit_geometric(visitor, (1 + ratio) / 2);
-    }
-}
-
-/* A list that halves from 1 down to 1/2^depth, shorter sizes last. */
-static void push_halves(shape_t *shape, unsigned depth, bool repeat_last)
-{
-    double weight = 1;
-    for (unsigned i = 0; i < depth; i++)
-        push(shape, weight *= 0.5);
-    if (repeat_last)
-        push(shape, weight);
-}
-
-/* The same, shorter sizes first. */
-static void push_ramp(shape_t *shape, unsigned depth)
-{
-    double weight = 1;
-    for (unsigned i = 0; i < depth; i++)
-        weight *= 0.5;
-    for (unsigned i = 0; i < depth; i++, weight *= 2)
-        push(shape, weight);
-}
-
-/* Large chunks of one size, a start that grows to it, a tail that halves from it. */
-static void visit_tails(const visitor_t *visitor)
-{
-    static const size_t heads[] = {1, 2, 3, 4, 5, 6, 8, 12, 16};
-    for (size_t h = 0; h < COUNT_OF(heads); h++) {
-        for (unsigned variant = 0; variant < 40; variant++) {
-            unsigned ramp = variant % 4, depth = variant / 4 % 5;
-            bool repeat_last = variant / 20 == 1;
-            if (ramp + depth == 0 || (depth == 0 && repeat_last))
-                continue;
-            shape_t shape = {0};
-            push_ramp(&shape, ramp);
-            for (size_t i = 0; i < heads[h]; i++)
-                push(&shape, 1);
-            push_halves(&shape, depth, repeat_last);
-            cut(visitor, &shape);
-        }
-    }
-}
-
-/* Many chunks of one size and a few of half of it, behind, or before and behind: for links about as slow as
- * the gemm. */
-static void visit_fine(const visitor_t *visitor)
-{
-    static const size_t heads[] = {4, 6, 8, 10, 12, 14, 15, 20, 24, 28, 30, 40, 56, 60, 112};
-    for (size_t h = 0; h < COUNT_OF(heads); h++) {
-        for (unsigned variant = 0; variant < 6; variant++) {
-            size_t before = variant / 3 * 2, behind = variant % 3 * 2;
-            if (before + behind == 0)
-                continue;
-            shape_t shape = {0};
-            for (size_t i = 0; i < before + heads[h] + behind; i++)
-                push(&shape, i < before || i >= before + heads[h] ? 0.5 : 1);
-            cut(visitor, &shape);
-        }
-    }
-}
-
-void starlin__candidates_visit(int64_t nquanta, double ratio, starlin__candidate_fn_t visit, void *arg)
-{
-    visitor_t visitor = {.nquanta = nquanta, .limit = STARLIN__MAX_CHUNKS, .visit = visit, .arg = arg};
-    if (nquanta < STARLIN__MAX_CHUNKS)
-        visitor.limit = (size_t)nquanta;
-    visit_equal(&visitor);
-    visit_ratios(&visitor, ratio);
-    visit_tails(&visitor);
-    visit_fine(&visitor);
+    memset(list, 0, sizeof *list);
+    list->told.origin = origin;
+    list->told.nchunks = nchunks;
+    memcpy(list->rows, rows, nchunks * sizeof *rows);
+    planning->nlists++;
 }

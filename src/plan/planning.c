@@ -1,169 +1,372 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Curves, prediction, rehearsal, one after the other. Every step ends with figures that the ranks agree on,
- * a failure on one rank included, so all ranks take the same branches. */
+/* Plans a job: wisdom if there is any, else a race of the candidates, or the simulation alone; and tells how
+ * it came about. */
 #define _POSIX_C_SOURCE 200809L
-#include "plan/planning.h"
-
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
-#include "plan/calibrate.h"
-#include "plan/rehearse.h"
+#include "plan/plan.h"
 
-/* For measuring and trying together, where the layer allows it: one run of a list cannot be cut short. */
-static const double planning_budget_us = 160e3;
+/* What the simulation must promise over the shortest list, with speeds that nobody has measured; and lists
+ * that are as fast. */
+static const double estimated_gain = 0.03, as_fast = 1.01;
+/* A step that the simulation thinks so many times as long as all of planning may take is not run. */
+static const double out_of_time = 2;
+enum { KEY_SIZE = 4096 };
 
-static void add_curve(starlin__curve_t *sum, const starlin__curve_t *other)
+typedef struct text {
+    char *at;
+    size_t size, length;
+} text_t;
+
+static void say(text_t *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(text_t *text, const char *format, ...)
 {
-    for (size_t i = 0; i < sum->npoints; i++)
-        sum->time_us[i] += starlin__curve_eval(other, sum->size[i]);
+    size_t used = text->length < text->size ? text->length : text->size;
+    va_list arguments;
+
+    va_start(arguments, format);
+    text->length += (size_t)vsnprintf(text->at + used, text->size - used, format, arguments);
+    va_end(arguments);
 }
 
-static bool are_alike(const starlin_linear_shape_t *a, const starlin_linear_shape_t *b)
+/* --- wisdom's key */
+
+/* What the fastest list depends on, on this rank. */
+static void describe(const starlin__job_t *job, text_t *key)
 {
-    return a->n == b->n && a->k_local == b->k_local && a->dtype == b->dtype && a->reduction == b->reduction;
-}
+    const starlin_context_t *context = job->context;
+    const starlin_context_info_t *info = &context->info;
 
-static starlin_status_t scratch_open(starlin_context_t *context, const starlin_linear_shape_t *shape,
-                                     starlin__scratch_t *scratch)
-{
-    starlin_status_t mine = starlin__scratch_create(context, shape, scratch);
-    starlin_status_t status = starlin__agree_max(context, mine, NULL, 0);
-
-    if (status != STARLIN_SUCCESS && mine == STARLIN_SUCCESS)
-        starlin__scratch_release(context, scratch);
-    return status;
-}
-
-static double least(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-static double most(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-static void add_costs(starlin__plan_input_t *input, starlin__plan_input_t *other)
-{
-    for (size_t i = 0; i < other->comm.npoints; i++)
-        other->comm.size[i] *= input->nbytes_per_row / other->nbytes_per_row;
-    add_curve(&input->gemm, &other->gemm);
-    add_curve(&input->comm, &other->comm);
-    input->task_us += other->task_us;
-    add_curve(&input->last_comm, &other->comm); /* nothing, where there is none */
-    input->prompt_rows = least(input->prompt_rows, other->prompt_rows);
-    input->yield_rows = least(input->yield_rows, other->yield_rows);
-    input->gemm_slowdown = most(input->gemm_slowdown, other->gemm_slowdown);
-    input->comm_slowdown = most(input->comm_slowdown, other->comm_slowdown);
-}
-
-/* Adds the cost of one more layer, row by row. */
-static starlin_status_t add_layer(starlin_context_t *context, const starlin_linear_shape_t *shape,
-                                  starlin__costs_t *costs)
-{
-    starlin__scratch_t scratch;
-    starlin__costs_t others = {0};
-    starlin_status_t status;
-
-    STARLIN__FORWARD(scratch_open(context, shape, &scratch));
-    status = starlin__calibrate(context, &scratch, &others);
-    starlin__scratch_release(context, &scratch);
-    STARLIN__FORWARD(status);
-    costs->tuned = costs->tuned && others.tuned;
-    for (size_t i = 0; i < costs->ninputs; i++) { /* one may be tuned and the other not */
-        const starlin__plan_input_t *a = &costs->inputs[i], *b = &others.inputs[i];
-        if (i == others.ninputs || a->ctas != b->ctas || a->piece_rows != b->piece_rows)
-            costs->ninputs = i;
+    say(key, "m=%lld ranks=%d blocks=%u", (long long)job->m, context->bootstrap->nranks, job->nblocks);
+    for (size_t i = 0; i < job->noperations; i++) {
+        char operation[160];
+        starlin__operation_text(&job->operations[i], true, operation, sizeof operation);
+        say(key, " %s", operation);
     }
-    for (size_t i = 0; i < costs->ninputs; i++)
-        add_costs(&costs->inputs[i], &others.inputs[i]);
+    say(key, " device=%s,%s compute=%s,%s comm=%s,%s,%s,ctas%u starlin=%s starpu=%s policy=%s", info->device,
+        context->device != NULL ? context->device->versions : "", info->compute, context->compute->version,
+        info->comm, context->comm->version, context->config.comm, context->config.max_ctas, starlin_version(),
+        info->starpu_version, info->policy);
+    say(key, " workers=%u threads=%u cores=%ld local=%d", info->nworkers, info->nblas_threads,
+        sysconf(_SC_NPROCESSORS_ONLN), context->bootstrap->local_size);
+}
+
+typedef struct found {
+    starlin__wisdom_t wisdom;
+    char notice[224];
+    bool is_found;
+} found_t;
+
+/* The text of this rank with a hash of all ranks' at its end. `room`: for all ranks. Collective. */
+static starlin_status_t make_key(const starlin__job_t *job, found_t *room, char *key)
+{
+    starlin__bootstrap_t *bootstrap = job->context->bootstrap;
+    size_t nranks = (size_t)bootstrap->nranks;
+    text_t text = {.at = key, .size = KEY_SIZE - 32};
+    uint64_t hash;
+
+    describe(job, &text);
+    for (char *c = key; *c != '\0'; c++)
+        *c = *c < ' ' ? '_' : *c;
+    hash = starlin__hash(STARLIN__HASH_INIT, key, strlen(key));
+    STARLIN__FORWARD(
+        bootstrap->ops->allgather(bootstrap, &hash, sizeof hash, room, job->context->config.timeout_ms));
+    hash = starlin__hash(STARLIN__HASH_INIT, room, nranks * sizeof hash);
+    snprintf(key + strlen(key), 32, " all=%016llx", (unsigned long long)hash);
     return STARLIN_SUCCESS;
 }
 
-/* Noise in a curve can make many small gemms look faster than a large one; a gain beyond what can be hidden
- * is none. */
-static void keep_whole(const starlin__plan_input_t *input, starlin__plan_t *plan)
+/* Rank 0's file counts for all. Collective. */
+static starlin_status_t look_up(const starlin__job_t *job, const char *key, found_t *room,
+                                starlin__planning_t *planning)
 {
-    double hideable_us = plan->gemm_us < plan->comm_us ? plan->gemm_us : plan->comm_us;
+    starlin__bootstrap_t *bootstrap = job->context->bootstrap;
+    const char *path = job->context->config.wisdom;
+    const starlin__wisdom_t *wisdom = &room->wisdom;
+    found_t mine = {.is_found = false};
+    int64_t sum = 0;
 
-    if (plan->nchunks == 1 || hideable_us >= input->min_gain * plan->serial_us)
-        return;
-    plan->ctas = 0;
-    plan->piece_rows = 0;
-    plan->nchunks = 1;
-    plan->rows[0] = input->m;
-    plan->predicted_us = plan->serial_us;
-    snprintf(plan->reason, sizeof plan->reason, "too little can be hidden: gemm %.0f us, collective %.0f us",
-             plan->gemm_us, plan->comm_us);
+    if (bootstrap->rank == 0 && path[0] != '\0')
+        mine.is_found = starlin__wisdom_load(path, key, &mine.wisdom, mine.notice, sizeof mine.notice);
+    STARLIN__FORWARD(
+        bootstrap->ops->allgather(bootstrap, &mine, sizeof mine, room, job->context->config.timeout_ms));
+    memcpy(planning->notice, room->notice, sizeof room->notice);
+    for (size_t i = 0; room->is_found && i < wisdom->nchunks; i++)
+        sum = wisdom->rows[i] < 1 || wisdom->rows[i] > job->m ? -job->m : sum + wisdom->rows[i];
+    if (sum != job->m)
+        return STARLIN_SUCCESS;
+    planning->nlists = 0;
+    starlin__list_add(planning, "wisdom", wisdom->rows, wisdom->nchunks);
+    planning->told = (starlin_plan_summary_t){.source = STARLIN_PLAN_WISDOM,
+                                              .ncandidates = 1,
+                                              .measured_us = 1e-3 * (double)wisdom->measured_ns,
+                                              .serial_us = 1e-3 * (double)wisdom->serial_ns};
+    snprintf(planning->reason, sizeof planning->reason, "it was measured before");
+    return STARLIN_SUCCESS;
 }
 
-/* What remains for trying lists. */
-static starlin_status_t rehearse(starlin_context_t *context, const starlin__scratch_t *scratch,
-                                 double start_us, starlin__planning_t *planning)
+static void keep(const starlin__job_t *job, const char *key, starlin__planning_t *planning)
 {
-    double spent_us = starlin__now_us() - start_us;
+    const char *path = job->context->config.wisdom;
+    const starlin__candidate_t *chosen = &planning->lists[planning->chosen];
+    starlin__wisdom_t wisdom = {.nchunks = chosen->told.nchunks,
+                                .measured_ns = (uint64_t)(1e3 * planning->told.measured_us),
+                                .serial_ns = (uint64_t)(1e3 * planning->told.serial_us)};
+    char notice[224] = "";
 
-    STARLIN__FORWARD(starlin__agree_max(context, STARLIN_SUCCESS, &spent_us, 1));
-    return starlin__rehearse(context, scratch, planning_budget_us - spent_us, planning);
+    memcpy(wisdom.rows, chosen->rows, chosen->told.nchunks * sizeof *chosen->rows);
+    if (job->context->bootstrap->rank == 0 && path[0] != '\0')
+        starlin__wisdom_save(path, key, &wisdom, notice, sizeof notice);
+    if (notice[0] != '\0')
+        memcpy(planning->notice, notice, sizeof notice);
 }
 
-/* A chain of equal layers is planned as such; of different ones the costs are added. */
-static starlin_status_t plan(starlin_context_t *context, const starlin__scratch_t *scratch,
-                             const starlin_linear_shape_t *shapes, size_t nshapes, double start_us,
+/* --- ways to plan */
+
+static starlin_status_t estimate(const starlin__job_t *job, starlin__planning_t *planning)
+{
+    const starlin__candidate_t *lists = planning->lists;
+    double best_us = INFINITY, chosen_us, one_us;
+    size_t one = 0, chosen = 0;
+
+    STARLIN__FORWARD(starlin__plan_simulate(job, planning));
+    for (size_t i = 0; i < planning->told.ncandidates; i++)
+        best_us = lists[i].told.simulated_us < best_us ? lists[i].told.simulated_us : best_us;
+    for (size_t i = 1; i < planning->told.ncandidates; i++) { /* the shortest of all, and of the fastest */
+        const starlin_plan_candidate_t *told = &lists[i].told;
+        bool is_fast = told->simulated_us <= as_fast * best_us;
+        if (!told->refused && (lists[one].told.refused || told->nchunks < lists[one].told.nchunks))
+            one = i;
+        if (is_fast && (lists[chosen].told.simulated_us > as_fast * best_us ||
+                        told->nchunks < lists[chosen].told.nchunks))
+            chosen = i;
+    }
+    one_us = lists[one].told.simulated_us;
+    chosen_us = lists[chosen].told.simulated_us;
+    planning->chosen = chosen_us <= (1 - estimated_gain) * one_us ? chosen : one;
+    planning->told.source = STARLIN_PLAN_ESTIMATED;
+    planning->told.serial_us = one_us;
+    snprintf(planning->reason, sizeof planning->reason,
+             "the simulation promises %.1f%% over the shortest list", 100 * (1 - chosen_us / one_us));
+    return STARLIN_SUCCESS;
+}
+
+static starlin_status_t measure(starlin__job_t *job, const char *key, double begin_us,
+                                starlin__planning_t *planning)
+{
+    const starlin__candidate_t *lists = planning->lists;
+    size_t nladder = planning->told.ncandidates, nmeasured = 0;
+    starlin_status_t status;
+
+    STARLIN__FORWARD(estimate(job, planning));
+    if (planning->told.serial_us > out_of_time * job->limit_us) {
+        snprintf(planning->notice, sizeof planning->notice,
+                 "lists were not run: a step would take about %.0f ms, there are %.0f ms",
+                 1e-3 * planning->told.serial_us, 1e-3 * job->limit_us);
+        return STARLIN_SUCCESS;
+    }
+    planning->told.ncandidates = nladder;
+    status = starlin__rehearse(job, begin_us, planning);
+    for (size_t i = 0; i < planning->told.ncandidates; i++)
+        nmeasured += lists[i].told.nrounds > 0;
+    if (status == STARLIN_ERR_NO_MEMORY && !job->context->failed)
+        snprintf(planning->notice, sizeof planning->notice, "lists were not run: %.180s",
+                 starlin_last_error());
+    else if (status == STARLIN_SUCCESS && nmeasured < 2 && planning->nlists > 1)
+        snprintf(planning->notice, sizeof planning->notice,
+                 "a step takes %.0f ms: within %.0f ms no second list could be run",
+                 1e-3 * lists[planning->reference].told.measured_us, 1e-3 * job->limit_us);
+    else
+        STARLIN__FORWARD(status);
+    if (status != STARLIN_SUCCESS || (nmeasured < 2 && planning->nlists > 1))
+        return estimate(job, planning);
+    planning->told.source = STARLIN_PLAN_MEASURED;
+    planning->told.measured_us = lists[planning->chosen].told.measured_us;
+    planning->told.serial_us = lists[planning->reference].told.measured_us;
+    keep(job, key, planning);
+    return STARLIN_SUCCESS;
+}
+
+/* The bytes between the fields may be anything. */
+static bool is_alike(const starlin_operation_t *a, const starlin_operation_t *b)
+{
+    return a->op == b->op && a->n == b->n && a->k == b->k && a->dtype == b->dtype &&
+           a->reduction == b->reduction && a->from == b->from && a->to == b->to &&
+           a->activation == b->activation && a->bias == b->bias && a->residual == b->residual;
+}
+
+/* Of layers that repeat a few are like all of them. */
+static void shorten(starlin__job_t *job)
+{
+    const starlin_operation_t *operations = job->operations;
+    size_t kept;
+
+    job->period = 1;
+    for (size_t i = 1; i < job->noperations; i++)
+        while (job->period <= i && !is_alike(&operations[i], &operations[i - job->period]))
+            job->period++;
+    kept = job->period < STARLIN__MOST_ALIKE ? STARLIN__MOST_ALIKE / job->period * job->period : job->period;
+    kept = kept < STARLIN__MOST_PLANNED ? kept : STARLIN__MOST_PLANNED;
+    job->noperations = kept < job->noperations ? kept : job->noperations;
+}
+
+/* "512x14,256x4" */
+static void write_rows(starlin__candidate_t *list)
+{
+    text_t text = {.at = list->text, .size = sizeof list->text};
+
+    for (size_t i = 0, end; i < list->told.nchunks; i = end) {
+        for (end = i + 1; end < list->told.nchunks && list->rows[end] == list->rows[i];)
+            end++;
+        say(&text, "%s%lld", i > 0 ? "," : "", (long long)list->rows[i]);
+        if (end > i + 1)
+            say(&text, "x%zu", end - i);
+    }
+    list->told.rows = list->text;
+}
+
+/* What the public sees. */
+static void tell(starlin__planning_t *planning, double begin_us)
+{
+    starlin_plan_summary_t *told = &planning->told;
+
+    for (size_t i = 0; i < told->ncandidates; i++) {
+        starlin__candidate_t *list = &planning->lists[i];
+        write_rows(list);
+        list->told.chosen = i == planning->chosen;
+    }
+    told->predicted_us = planning->lists[planning->chosen].told.simulated_us;
+    told->reason = planning->reason;
+    told->notice = planning->notice[0] != '\0' ? planning->notice : NULL;
+    told->planning_us = starlin__now_us() - begin_us;
+    if (told->notice != NULL)
+        starlin__log("%s", told->notice);
+}
+
+static starlin_status_t plan(starlin__job_t *job, starlin_effort_t effort, double begin_us, found_t *room,
                              starlin__planning_t *planning)
 {
-    /* the pipeline is in its steady state by the third layer */
-    enum { STEADY_LAYERS = 3 };
-    starlin__costs_t *costs = &planning->costs;
-    double different = 0.0;
+    char key[KEY_SIZE] = "";
 
-    for (size_t i = 1; i < nshapes; i++)
-        different = are_alike(&shapes[0], &shapes[i]) ? different : 1.0;
-    /* slices of k are a rank's own, and all ranks have to go the same way */
-    STARLIN__FORWARD(starlin__agree_max(context, STARLIN_SUCCESS, &different, 1));
-    STARLIN__FORWARD(starlin__calibrate(context, scratch, costs));
-    planning->nsummed = different > 0.0 ? (unsigned)nshapes : 1;
-    for (size_t i = 0; different <= 0.0 && i < costs->ninputs; i++)
-        costs->inputs[i].nlayers = nshapes < STEADY_LAYERS ? (unsigned)nshapes : STEADY_LAYERS;
-    for (size_t i = 1; different > 0.0 && i < nshapes; i++)
-        STARLIN__FORWARD(add_layer(context, &shapes[i], costs));
-    starlin__plan_choose_ctas(costs, &planning->plan, &planning->second);
-    keep_whole(&costs->inputs[0], &planning->plan);
-    planning->simulated_us = planning->plan.predicted_us;
-    if (different <= 0.0)
-        STARLIN__FORWARD(rehearse(context, scratch, start_us, planning));
-    else
-        planning->unrehearsed = "the layers differ";
-    return starlin__comm_prepare_ctas(context->comm, planning->plan.ctas);
+    if (effort == STARLIN_EFFORT_ESTIMATE)
+        return estimate(job, planning);
+    STARLIN__FORWARD(make_key(job, room, key));
+    STARLIN__FORWARD(look_up(job, key, room, planning));
+    return planning->told.source == STARLIN_PLAN_WISDOM ? STARLIN_SUCCESS
+                                                        : measure(job, key, begin_us, planning);
 }
 
-starlin_status_t starlin__planning_create(starlin_context_t *context, const starlin_linear_shape_t *shapes,
-                                          size_t nshapes, starlin__planning_t **planning_p)
+starlin_status_t starlin__plan(starlin__job_t *job, starlin_effort_t effort, starlin__planning_t **planning_p)
 {
-    double start_us = starlin__now_us();
-    starlin__planning_t *planning = starlin__alloc(sizeof *planning);
-    starlin__scratch_t scratch = {0};
+    double begin_us = starlin__now_us();
+    starlin__planning_t *planning = *planning_p = starlin__alloc(sizeof *planning);
+    found_t *room = starlin__alloc((size_t)job->context->bootstrap->nranks * sizeof *room);
+    bool is_device = job->context->device != NULL;
     starlin_status_t status = STARLIN_SUCCESS;
 
-    if (planning == NULL)
+    if (planning == NULL || room == NULL)
         status = starlin__error(STARLIN_ERR_NO_MEMORY, "planning");
-    if (status == STARLIN_SUCCESS)
-        status = starlin__scratch_create(context, &shapes[0], &scratch);
-    if (status == STARLIN_SUCCESS) /* communicators are opened, and lists run, with nothing else in flight */
-        status = starlin_context_wait(context);
-    status = starlin__agree_max(context, status, NULL, 0);
-    if (status == STARLIN_SUCCESS)
-        status = plan(context, &scratch, shapes, nshapes, start_us, planning);
-    starlin__scratch_release(context, &scratch);
+    status = starlin__agree_most(job->context, status, &job->limit_us, 1);
     if (status == STARLIN_SUCCESS) {
-        planning->planning_us = starlin__now_us() - start_us;
-        status = starlin__agree_max(context, STARLIN_SUCCESS, &planning->planning_us, 1);
+        planning->noperations = job->noperations;
+        shorten(job);
+        starlin__ladder_add(planning, job->m, job->nblocks, is_device);
+        planning->told.ncandidates = planning->nlists;
+        starlin__family_add(planning, job->m, job->nblocks, is_device);
+        status = plan(job, effort, begin_us, room, planning);
+        planning->told.nplanned = job->noperations;
+        tell(planning, begin_us);
     }
-    if (status != STARLIN_SUCCESS) {
-        starlin__free(planning);
-        return status;
+    starlin__free(room);
+    return status;
+}
+
+/* --- accounts */
+
+static const char *const source_names[] = {"asked", "estimated", "measured", "wisdom"};
+
+const char *starlin_plan_source_name(starlin_plan_source_t source)
+{
+    return source >= STARLIN_PLAN_ASKED && source <= STARLIN_PLAN_WISDOM ? source_names[source] : NULL;
+}
+
+/* As much of this version's struct as the caller's covers; its size stays. */
+static starlin_status_t give(size_t *given, const void *known, size_t size)
+{
+    size_t given_size = *given != 0 && *given < size ? *given : size;
+
+    if (given_size > sizeof *given)
+        memcpy(given + 1, (const size_t *)known + 1, given_size - sizeof *given);
+    return STARLIN_SUCCESS;
+}
+
+starlin_status_t starlin_chunking_plan_summary(const starlin_chunking_t *chunking,
+                                               starlin_plan_summary_t *summary_p)
+{
+    static const starlin_plan_summary_t asked = {.reason = "it was asked for"};
+
+    if (chunking == NULL || summary_p == NULL)
+        return starlin__error(STARLIN_ERR_INVALID, "%s is NULL", chunking == NULL ? "chunking" : "summary_p");
+    return give(&summary_p->struct_size, chunking->planning != NULL ? &chunking->planning->told : &asked,
+                sizeof asked);
+}
+
+starlin_status_t starlin_chunking_plan_candidate(const starlin_chunking_t *chunking, size_t i,
+                                                 starlin_plan_candidate_t *candidate_p)
+{
+    size_t count = chunking != NULL && chunking->planning != NULL ? chunking->planning->told.ncandidates : 0;
+
+    if (chunking == NULL || candidate_p == NULL)
+        return starlin__error(STARLIN_ERR_INVALID, "%s is NULL",
+                              chunking == NULL ? "chunking" : "candidate_p");
+    if (i >= count)
+        return starlin__error(STARLIN_ERR_INVALID, "i is %zu: there are %zu candidates", i, count);
+    return give(&candidate_p->struct_size, &chunking->planning->lists[i].told, sizeof *candidate_p);
+}
+
+static void explain_candidate(const starlin_plan_candidate_t *told, bool is_out, text_t *text)
+{
+    say(text, "  %s %s:", told->origin, told->rows);
+    if (told->simulated_us > 0 && !told->refused)
+        say(text, " simulated %.0f us,", told->simulated_us);
+    if (told->refused)
+        say(text, " refused by a backend\n");
+    else if (told->nrounds == 0)
+        say(text, " not run\n");
+    else
+        say(text, " measured %.0f us (least %.0f) in %zu round%s%s\n", told->measured_us,
+            told->measured_us - told->spread_us, told->nrounds, told->nrounds == 1 ? "" : "s",
+            is_out ? ", then dropped" : "");
+}
+
+starlin_status_t starlin_chunking_explain(const starlin_chunking_t *chunking, char *text, size_t size,
+                                          size_t *length_p)
+{
+    text_t out = {.at = text, .size = size};
+    const starlin__planning_t *planning = chunking != NULL ? chunking->planning : NULL;
+
+    if (chunking == NULL || (text == NULL && size > 0))
+        return starlin__error(STARLIN_ERR_INVALID, "%s is NULL", chunking == NULL ? "chunking" : "text");
+    if (planning == NULL) {
+        say(&out, "%zu chunk%s: asked for\n", chunking->rows->nchunks,
+            chunking->rows->nchunks == 1 ? "" : "s");
+    } else {
+        const starlin_plan_summary_t *told = &planning->told;
+        say(&out, "%s for %zu of %zu operation%s in %.1f ms\n", source_names[told->source], told->nplanned,
+            planning->noperations, planning->noperations == 1 ? "" : "s", 1e-3 * told->planning_us);
+        for (size_t i = 0; told->source != STARLIN_PLAN_WISDOM && i < told->ncandidates; i++)
+            explain_candidate(&planning->lists[i].told, planning->lists[i].is_out, &out);
+        say(&out, "chosen %s: %s\n", planning->lists[planning->chosen].text, told->reason);
+        if (told->measured_us > 0)
+            say(&out, "measured %.0f us, the shortest list %.0f us\n", told->measured_us, told->serial_us);
+        if (told->notice != NULL)
+            say(&out, "%s\n", told->notice);
     }
-    *planning_p = planning;
+    if (length_p != NULL)
+        *length_p = out.length;
     return STARLIN_SUCCESS;
 }

@@ -1,165 +1,126 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The pipeline of a chunk list, event by event: gemms one after the other, collectives one after the other,
- * each at full speed alone and at a lower one while both run. Pure functions. */
-#include "plan/simulate.h"
-
+/* The simulation of a sketch, and its speeds from measured times. Pure: no clock, no chance. */
+#define _POSIX_C_SOURCE 200809L
 #include <math.h>
 
-/* What a broken measurement must not do is keep the simulation from ending. */
-static double sane_us(double us)
+#include "plan/plan.h"
+
+enum { MOST_SERVERS = 64 };
+
+static double cost_us(const starlin__sketch_task_t *task, const starlin__prices_t *prices)
 {
-    if (!(us > 0))
-        return 0;
-    return us < 1e15 ? us : 1e15;
+    if (task->is_exact)
+        return task->nominal_us;
+    return prices->fixed_us[task->kind] + prices->factor[task->kind] * task->nominal_us;
 }
 
-static double one_gemm_us(const starlin__plan_input_t *input, int64_t rows)
+/* When its inputs are complete; negative: one of them has not begun to be made. */
+static double ready_us(const starlin__sketch_t *sketch, const starlin__sketch_task_t *task)
 {
-    double us = sane_us(starlin__curve_eval(&input->gemm, (double)rows));
-    bool is_uneven = input->even_rows > 0 && rows > input->even_rows && rows % input->even_rows != 0;
-    return is_uneven && rows != input->m ? sane_us(us * input->uneven_slowdown) : us;
-}
+    double ready = 0;
 
-/* Rows of the gemms that a chunk's is launched as. */
-static int64_t launched_rows(const starlin__plan_input_t *input, int64_t rows)
-{
-    return input->piece_rows > 0 && input->piece_rows < rows ? input->piece_rows : rows;
-}
-
-double starlin__simulate_gemm_us(const starlin__plan_input_t *input, int64_t rows)
-{
-    int64_t piece = launched_rows(input, rows), rest = rows % piece;
-    double us = (double)(rows / piece) * one_gemm_us(input, piece);
-    return sane_us(rest > 0 ? us + one_gemm_us(input, rest) : us);
-}
-
-double starlin__simulate_comm_us(const starlin__plan_input_t *input, int64_t rows)
-{
-    return sane_us(starlin__curve_eval(&input->comm, (double)rows * input->nbytes_per_row));
-}
-
-static double last_comm_us(const starlin__plan_input_t *input, int64_t rows)
-{
-    const starlin__curve_t *curve = input->last_comm.npoints > 0 ? &input->last_comm : &input->comm;
-    return sane_us(starlin__curve_eval(curve, (double)rows * input->nbytes_per_row));
-}
-
-typedef struct pipeline {
-    double now, gemm_left, comm_left; /* left: microseconds of work at full speed */
-    double comm_start;                /* when the waiting collective starts */
-    double gemm_slow, comm_slow;      /* while both run */
-    bool is_prompt, yields;           /* the gemm leaves room for a collective, or lets it go first */
-    size_t gemm, comm;                /* chunk of each stage */
-    bool comm_waits, comm_runs;
-} pipeline_t;
-
-typedef enum event { GEMM_ENDS, COMM_STARTS, COMM_ENDS } event_t;
-
-static pipeline_t pipeline_init(const starlin__plan_input_t *input)
-{
-    pipeline_t pipe = {.gemm_slow = input->gemm_slowdown > 1 ? input->gemm_slowdown : 1,
-                       .comm_slow = input->comm_slowdown > 1 ? input->comm_slowdown : 1};
-    /* two threads on one core: each at half speed, at best */
-    if (input->comm_uses_core) {
-        pipe.gemm_slow = pipe.gemm_slow > 2 ? pipe.gemm_slow : 2;
-        pipe.comm_slow = pipe.comm_slow > 2 ? pipe.comm_slow : 2;
+    for (unsigned i = 0; i < task->npredecessors; i++) {
+        double end_us = sketch->tasks[task->predecessors[i]].end_us;
+        if (end_us < 0)
+            return -1;
+        ready = end_us > ready ? end_us : ready;
     }
-    return pipe;
+    return ready;
 }
 
-/* Goes on to the next event with the speeds that hold until then. */
-static event_t pipeline_advance(pipeline_t *pipe, bool gemm_runs)
+/* The task that can begin first, and when: of those that compute any, of collectives the next. free_us: of
+ * compute and link. */
+static size_t next_task(const starlin__sketch_t *sketch, size_t first, const double free_us[2],
+                        double *start_p)
 {
-    bool both = gemm_runs && pipe->comm_runs;
-    double gemm_slow = both && !pipe->is_prompt ? pipe->gemm_slow : 1, comm_slow = both ? pipe->comm_slow : 1;
-    double step = INFINITY;
-    event_t event = GEMM_ENDS;
-    if (gemm_runs)
-        step = pipe->gemm_left * gemm_slow;
-    if (pipe->comm_runs && pipe->comm_left * comm_slow < step) {
-        step = pipe->comm_left * comm_slow;
-        event = COMM_ENDS;
+    bool has_collective = false;
+    size_t next = first;
+
+    *start_p = INFINITY;
+    for (size_t i = first; i < sketch->ntasks && !(has_collective && *start_p <= free_us[0]); i++) {
+        const starlin__sketch_task_t *task = &sketch->tasks[i];
+        bool is_collective = task->kind == STARLIN__STAGE_COLLECTIVE;
+        double ready, start;
+        if (task->end_us >= 0 || (is_collective && has_collective))
+            continue;
+        has_collective = has_collective || is_collective;
+        ready = ready_us(sketch, task);
+        start = ready > free_us[is_collective] ? ready : free_us[is_collective];
+        if (ready < 0 || start >= *start_p)
+            continue;
+        *start_p = start;
+        next = i;
     }
-    if (pipe->comm_waits && pipe->comm_start - pipe->now < step) {
-        step = pipe->comm_start - pipe->now;
-        event = COMM_STARTS;
+    return next;
+}
+
+double starlin__simulate(starlin__sketch_t *sketch, const starlin__prices_t *prices)
+{
+    double servers_us[MOST_SERVERS] = {0}, free_us[2] = {0}, last_us = 0;
+    unsigned nservers = sketch->nservers < MOST_SERVERS ? sketch->nservers : MOST_SERVERS;
+
+    for (size_t i = 0; i < sketch->ntasks; i++)
+        sketch->tasks[i].end_us = -1;
+    for (size_t first = 0; first < sketch->ntasks;) {
+        starlin__sketch_task_t *task;
+        unsigned server = 0;
+        double start_us;
+        for (unsigned i = 1; i < nservers; i++)
+            server = servers_us[i] < servers_us[server] ? i : server;
+        free_us[0] = servers_us[server];
+        task = &sketch->tasks[next_task(sketch, first, free_us, &start_us)];
+        task->end_us = start_us + cost_us(task, prices);
+        last_us = task->end_us > last_us ? task->end_us : last_us;
+        *(task->kind == STARLIN__STAGE_COLLECTIVE ? &free_us[1] : &servers_us[server]) = task->end_us;
+        while (first < sketch->ntasks && sketch->tasks[first].end_us >= 0)
+            first++;
     }
-    pipe->now += step;
-    if (gemm_runs && event != GEMM_ENDS)
-        pipe->gemm_left = sane_us(pipe->gemm_left - step / gemm_slow);
-    if (pipe->comm_runs && event != COMM_ENDS)
-        pipe->comm_left = sane_us(pipe->comm_left - step / comm_slow);
-    return event;
+    return last_us;
 }
 
-static bool yields(const starlin__plan_input_t *input, int64_t rows)
+/* Sum of squares of the logarithms of simulated over measured. */
+static double misfit(starlin__sketch_t *const *sketches, const double *measured_us, size_t count,
+                     const starlin__prices_t *prices)
 {
-    return input->yield_rows > 0 && (double)launched_rows(input, rows) > input->yield_rows;
-}
+    double sum = 0;
 
-bool starlin__plan_is_chancy(const starlin__plan_input_t *input, const int64_t *rows, size_t nchunks)
-{
-    for (size_t i = 1; i < nchunks; i++) {
-        if (input->comm_delay_us > 0 && (double)launched_rows(input, rows[i]) > input->prompt_rows &&
-            !yields(input, rows[i]))
-            return true;
+    for (size_t i = 0; i < count; i++) {
+        double error = log(starlin__simulate(sketches[i], prices) / measured_us[i]);
+        sum += error * error;
     }
-    return false;
+    return sum;
 }
 
-/* The costs of a chunk as large as the one before are known already. */
-typedef struct cost {
-    int64_t rows;
-    double us;
-} cost_t;
-
-double starlin__plan_simulate(const starlin__plan_input_t *input, const int64_t *rows, size_t nchunks)
+/* Tries every pair of speeds, faster or slower, by ever smaller factors: about a thousand evaluations. */
+void starlin__prices_fit(starlin__sketch_t *const *sketches, const double *measured_us, size_t count,
+                         starlin__prices_t *prices)
 {
-    pipeline_t pipe = pipeline_init(input);
-    double task_us = sane_us(input->task_us), delay_us = sane_us(input->comm_delay_us);
-    cost_t gemm = {.rows = -1}, comm = {.rows = -1};
-    size_t total = nchunks * starlin__plan_nlayers(input);
-    bool load_gemm = true;
-    while (pipe.comm < total) {
-        /* a chunk of a later layer needs the same chunk of the layer before, summed */
-        bool gemm_runs = pipe.gemm < total && (pipe.gemm < nchunks || pipe.comm > pipe.gemm - nchunks);
-        if (gemm_runs && load_gemm) {
-            int64_t size = rows[pipe.gemm % nchunks];
-            if (gemm.rows != size)
-                gemm = (cost_t){size, starlin__simulate_gemm_us(input, size)};
-            pipe.is_prompt = (double)launched_rows(input, size) <= input->prompt_rows;
-            pipe.yields = pipe.gemm % nchunks > 0 && yields(input, size);
-            pipe.gemm_left = gemm.us + task_us + (pipe.yields ? sane_us(input->yield_us) : 0);
-            load_gemm = false;
-        }
-        if (!pipe.comm_runs && !pipe.comm_waits && pipe.comm < pipe.gemm) {
-            size_t chunk = pipe.comm % nchunks;
-            if (chunk + 1 == nchunks)
-                pipe.comm_left = last_comm_us(input, rows[chunk]);
-            else if (comm.rows != rows[chunk])
-                comm = (cost_t){rows[chunk], starlin__simulate_comm_us(input, rows[chunk])};
-            if (chunk + 1 < nchunks)
-                pipe.comm_left = comm.us;
-            pipe.comm_waits = true;
-            pipe.comm_start = pipe.now + (gemm_runs && !pipe.is_prompt && !pipe.yields ? delay_us : 0);
-        }
-        switch (pipeline_advance(&pipe, gemm_runs)) {
-        case GEMM_ENDS:
-            pipe.gemm++;
-            load_gemm = true;
-            /* the gemm that it waited for is over: it takes its place before the next one does */
-            if (pipe.comm_waits)
-                pipe.comm_start = pipe.now;
-            break;
-        case COMM_STARTS:
-            pipe.comm_waits = false;
-            pipe.comm_runs = true;
-            break;
-        case COMM_ENDS:
-            pipe.comm_runs = false;
-            pipe.comm++;
-            break;
+    enum { NKNOBS = 4, MOST_SWEEPS = 6 };
+    double *const knobs[NKNOBS] = {
+        &prices->factor[STARLIN__STAGE_GEMM], &prices->factor[STARLIN__STAGE_COLLECTIVE],
+        &prices->fixed_us[STARLIN__STAGE_COLLECTIVE], &prices->fixed_us[STARLIN__STAGE_GEMM]};
+    double best = misfit(sketches, measured_us, count, prices);
+
+    for (double step = 8; step > 1.04; step = sqrt(step)) {
+        bool is_better = true;
+        for (int sweep = 0; is_better && sweep < MOST_SWEEPS; sweep++) {
+            is_better = false;
+            for (unsigned move = 0; move < 4 * NKNOBS * NKNOBS; move++) {
+                unsigned a = move / 4 % NKNOBS, b = move / 4 / NKNOBS;
+                starlin__prices_t before = *prices;
+                double now;
+                if (a > b)
+                    continue;
+                *knobs[a] *= move & 1 ? step : 1 / step;
+                if (a != b)
+                    *knobs[b] *= move & 2 ? step : 1 / step;
+                now = misfit(sketches, measured_us, count, prices);
+                is_better = is_better || now < best;
+                if (now < best)
+                    best = now;
+                else
+                    *prices = before;
+            }
         }
     }
-    return pipe.now + sane_us(input->wait_us);
 }

@@ -10,18 +10,163 @@
 #define _POSIX_C_SOURCE 200809L
 #include <limits.h>
 #include <stdatomic.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include <starpu.h>
 #include <starpu_scheduler.h>
 
 #include "policy/policy.h"
-#include "policy/queue.h"
+
+/* ------------------------------------------------------------- ready tasks */
+
+#define BINS 64
+
+typedef struct workers {
+    bool has[STARPU_NMAXWORKERS];
+} workers_t;
+
+/* Ready tasks that the same workers may run: a worker compares the first tasks of the bins it belongs to, and
+ * never sifts through tasks of others. A bin is a pairing heap: push in O(1), pop in O(log n) amortised. The
+ * tasks' own `prev` (first child) and `next` (next sibling), which a policy owns while it holds a task, link
+ * them, so nothing is allocated. No child comes before its parent. */
+typedef struct bin {
+    workers_t workers;
+    int32_t where; /* of its tasks when that alone decided on the set of workers; 0: something else did */
+    struct starpu_task *first;
+} bin_t;
+
+/* bins[0] is open to every worker: it takes tasks that have no bin of their own. */
+typedef struct queue {
+    unsigned nbins;
+    bin_t bins[BINS];
+} queue_t;
+
+static bool comes_before(const struct starpu_task *a, const struct starpu_task *b)
+{
+    if (a->priority != b->priority)
+        return a->priority > b->priority;
+    return (intptr_t)((uintptr_t)a->sched_data - (uintptr_t)b->sched_data) < 0;
+}
+
+static struct starpu_task *meld(struct starpu_task *a, struct starpu_task *b)
+{
+    if (a == NULL)
+        return b;
+    if (b == NULL)
+        return a;
+    struct starpu_task *first = comes_before(b, a) ? b : a, *second = first == a ? b : a;
+    second->next = first->prev;
+    first->prev = second;
+    return first;
+}
+
+/* Melds siblings in pairs from left to right, then the pairs from right to left. */
+static struct starpu_task *meld_siblings(struct starpu_task *first)
+{
+    struct starpu_task *pairs = NULL, *root = NULL;
+    while (first != NULL) {
+        struct starpu_task *a = first, *b = a->next;
+        first = b != NULL ? b->next : NULL;
+        a->next = NULL;
+        if (b != NULL)
+            b->next = NULL;
+        a = meld(a, b);
+        a->next = pairs;
+        pairs = a;
+    }
+    while (pairs != NULL) {
+        struct starpu_task *rest = pairs->next;
+        pairs->next = NULL;
+        root = meld(root, pairs);
+        pairs = rest;
+    }
+    return root;
+}
+
+static bin_t *bin_push(bin_t *bin, struct starpu_task *task)
+{
+    task->prev = task->next = NULL;
+    bin->first = meld(bin->first, task);
+    return bin;
+}
+
+static struct starpu_task *bin_pop(bin_t *bin)
+{
+    struct starpu_task *task = bin->first;
+    bin->first = meld_siblings(task->prev);
+    task->prev = task->next = NULL;
+    return task;
+}
+
+/* Workers of a type that is unknown here may try every task: StarPU then refuses. */
+static bool may_run(const struct starpu_task *task, unsigned worker)
+{
+    enum starpu_worker_archtype type = starpu_worker_get_type((int)worker);
+    uint64_t mask = type == STARPU_CPU_WORKER    ? STARPU_CPU
+                    : type == STARPU_CUDA_WORKER ? STARPU_CUDA
+                                                 : ~STARPU_NOWHERE;
+    if (((uint64_t)task->where & mask) == 0)
+        return false;
+    return task->workerids_len == 0 ||
+           (worker / 32 < task->workerids_len && (task->workerids[worker / 32] >> (worker % 32) & 1));
+}
+
+/* The bin for (workers, where): one that is there, a new one, an empty one that is given up for it, or else
+ * the one that is open to all, as it is where nobody is in the set. */
+static bin_t *bin_for(queue_t *queue, const workers_t *workers, int32_t where)
+{
+    static const workers_t nobody;
+    bin_t *spare = NULL;
+    if (memcmp(workers, &nobody, sizeof(nobody)) == 0)
+        return queue->bins;
+    for (unsigned i = 1; i < queue->nbins; i++) {
+        bin_t *bin = &queue->bins[i];
+        if (bin->where == where && memcmp(&bin->workers, workers, sizeof(*workers)) == 0)
+            return bin;
+        if (bin->first == NULL)
+            spare = bin;
+    }
+    if (queue->nbins < BINS)
+        spare = &queue->bins[queue->nbins++];
+    if (spare == NULL)
+        return queue->bins;
+    spare->workers = *workers;
+    spare->where = where;
+    return spare;
+}
+
+/* `sched_data` holds the place in the order of submission. */
+static bin_t *queue_push(queue_t *queue, struct starpu_task *task)
+{
+    if (task->workerids_len == 0) /* nearly always: no need to look at every worker */
+        for (unsigned i = 1; i < queue->nbins; i++)
+            if (queue->bins[i].where == task->where)
+                return bin_push(&queue->bins[i], task);
+    workers_t workers = {{false}};
+    for (unsigned worker = 0; worker < starpu_worker_get_count(); worker++)
+        workers.has[worker] = may_run(task, worker);
+    return bin_push(bin_for(queue, &workers, task->workerids_len == 0 ? task->where : 0), task);
+}
+
+/* The bin with the first task for the worker; NULL where there is none. */
+static bin_t *queue_find(queue_t *queue, unsigned worker)
+{
+    bin_t *best = NULL;
+    for (unsigned i = 0; i < queue->nbins; i++) {
+        bin_t *bin = &queue->bins[i];
+        if (bin->first != NULL && bin->workers.has[worker] &&
+            (best == NULL || comes_before(bin->first, best->first)))
+            best = bin;
+    }
+    return best;
+}
+
+/* --------------------------------------------------------------- contexts */
 
 #define WRITERS 256 /* a power of two */
 #define NOBODY  (-1)
 
-/* Who wrote a piece of data last: a hint, so collisions and stale entries do no harm. */
+/* Who wrote data last: a hint, so collisions and stale entries do no harm. */
 typedef struct writer {
     starpu_data_handle_t handle;
     int worker;
@@ -39,10 +184,10 @@ typedef struct worker_state {
 
 typedef struct policy_data {
     starpu_pthread_mutex_t lock;
-    starlin__queue_t queue;
-    atomic_uint ntasks;         /* in the queue */
-    starlin__workers_t members; /* workers of the context; only these wait */
-    unsigned nworkers;          /* one more than the highest of them so far */
+    queue_t queue;
+    atomic_uint ntasks; /* in the queue */
+    workers_t members;  /* workers of the context; only these wait */
+    unsigned nworkers;  /* one more than the highest of them so far */
     writer_t writers[WRITERS];
     worker_state_t workers[STARPU_NMAXWORKERS];
 } policy_data_t;
@@ -50,9 +195,12 @@ typedef struct policy_data {
 /* Place of the next task in the order of submission. */
 static atomic_uintptr_t submitted;
 
+/* StarPU cannot be told that there is no memory, so nothing is allocated. */
+static policy_data_t contexts[STARPU_NMAX_SCHED_CTXS];
+
 static policy_data_t *data_of(unsigned context)
 {
-    return starpu_sched_ctx_get_policy_data(context);
+    return &contexts[context];
 }
 
 /* The way to take a lock inside a policy: others may change the worker's contexts while it waits. */
@@ -107,14 +255,13 @@ static int last_writer(policy_data_t *data, const struct starpu_task *task)
     return NOBODY;
 }
 
-static bool is_candidate(const policy_data_t *data, const starlin__workers_t *workers, int worker)
+static bool is_candidate(const policy_data_t *data, const workers_t *workers, int worker)
 {
-    return atomic_load_explicit(&data->workers[worker].waiting, memory_order_relaxed) &&
-           starlin__workers_has(workers, (unsigned)worker);
+    return atomic_load_explicit(&data->workers[worker].waiting, memory_order_relaxed) && workers->has[worker];
 }
 
 /* The waiting worker of the set that suits best a task whose data was written by `writer`. */
-static int best_waiting(const policy_data_t *data, const starlin__workers_t *workers, int writer)
+static int best_waiting(const policy_data_t *data, const workers_t *workers, int writer)
 {
     int best = NOBODY;
     if (writer != NOBODY && is_candidate(data, workers, writer))
@@ -132,7 +279,7 @@ static int best_waiting(const policy_data_t *data, const starlin__workers_t *wor
 }
 
 /* Ends the waiting of one worker, which the caller rouses after unlocking. */
-static int pick(policy_data_t *data, const starlin__workers_t *workers, int writer)
+static int pick(policy_data_t *data, const workers_t *workers, int writer)
 {
     int worker = best_waiting(data, workers, writer);
     if (worker != NOBODY)
@@ -149,7 +296,7 @@ static int push(struct starpu_task *task)
 {
     policy_data_t *data = data_of(task->sched_ctx);
     lock(data);
-    starlin__workers_t workers = starlin__queue_push(&data->queue, task)->workers;
+    workers_t workers = queue_push(&data->queue, task)->workers;
     atomic_fetch_add_explicit(&data->ntasks, 1, memory_order_relaxed);
     int writer = last_writer(data, task);
     int worker = pick(data, &workers, writer);
@@ -165,40 +312,38 @@ static int push(struct starpu_task *task)
 
 /* StarPU refuses the task on this worker (its can_execute, or an implementation that is missing): only the
  * others see it from now on. A task that nobody is left for is open to everyone again. */
-static int refuse(policy_data_t *data, starlin__workers_t workers, struct starpu_task *task,
-                  unsigned refusing)
+static int refuse(policy_data_t *data, workers_t workers, struct starpu_task *task, unsigned refusing)
 {
-    starlin__workers_remove(&workers, refusing);
-    for (unsigned i = 0; i < STARLIN__WORKER_WORDS; i++)
-        workers.words[i] &= data->members.words[i];
-    return pick(data, &starlin__queue_push_for(&data->queue, task, &workers)->workers, NOBODY);
+    workers.has[refusing] = false;
+    for (unsigned i = 0; i < STARPU_NMAXWORKERS; i++)
+        workers.has[i] &= data->members.has[i];
+    return pick(data, &bin_push(bin_for(&data->queue, &workers, 0), task)->workers, NOBODY);
 }
 
 /* The first task that the worker may run. Fills `roused` with workers to rouse after unlocking. */
-static struct starpu_task *take(policy_data_t *data, unsigned worker, starlin__workers_t *roused)
+static struct starpu_task *take(policy_data_t *data, unsigned worker, workers_t *roused)
 {
     struct starpu_task *found = NULL, *aside = NULL;
-    starlin__bin_t *bin;
-    while (found == NULL && (bin = starlin__queue_find(&data->queue, worker, true)) != NULL) {
+    bin_t *bin;
+    while (found == NULL && (bin = queue_find(&data->queue, worker)) != NULL) {
         unsigned implementation;
-        struct starpu_task *task = starlin__bin_pop(bin);
+        struct starpu_task *task = bin_pop(bin);
         if (starpu_worker_can_execute_task_first_impl(worker, task, &implementation)) {
             starpu_task_set_implementation(task, implementation);
             found = task;
-        } else if (bin == &data->queue.bins[0]) {
+        } else if (bin == data->queue.bins) {
             task->next = aside;
             aside = task;
         } else {
             int other = refuse(data, bin->workers, task, worker);
             if (other != NOBODY)
-                starlin__workers_add(roused, (unsigned)other);
+                roused->has[other] = true;
         }
     }
     while (aside != NULL) {
-        static const starlin__workers_t anyone;
         struct starpu_task *task = aside;
         aside = task->next;
-        starlin__queue_push_for(&data->queue, task, &anyone);
+        bin_push(data->queue.bins, task);
     }
     return found;
 }
@@ -221,7 +366,7 @@ static struct starpu_task *pop(unsigned context)
     if (atomic_load_explicit(&state->waiting, memory_order_acquire) && !loses_patience(data, state))
         return NULL;
 
-    starlin__workers_t roused = {{0}};
+    workers_t roused = {{false}};
     state->polls = 0;
     lock(data);
     struct starpu_task *task = take(data, worker, &roused);
@@ -230,12 +375,12 @@ static struct starpu_task *pop(unsigned context)
         atomic_fetch_sub_explicit(&data->ntasks, 1, memory_order_relaxed);
         state->patience = PATIENCE_MIN;
     }
-    bool waits = task == NULL && starlin__workers_has(&data->members, worker);
+    bool waits = task == NULL && data->members.has[worker];
     atomic_store_explicit(&state->waiting, waits, memory_order_relaxed);
     unsigned nworkers = data->nworkers;
     unlock(data);
     for (unsigned other = 0; other < nworkers; other++)
-        if (starlin__workers_has(&roused, other))
+        if (roused.has[other])
             rouse((int)other);
     return task;
 }
@@ -245,7 +390,7 @@ static void add_workers(unsigned context, int *workers, unsigned nworkers)
     policy_data_t *data = data_of(context);
     lock(data);
     for (unsigned i = 0; i < nworkers; i++) {
-        starlin__workers_add(&data->members, (unsigned)workers[i]);
+        data->members.has[workers[i]] = true;
         atomic_store(&data->workers[workers[i]].waiting, false);
         data->workers[workers[i]].patience = PATIENCE_MIN;
         if ((unsigned)workers[i] >= data->nworkers)
@@ -264,7 +409,7 @@ static void remove_workers(unsigned context, int *workers, unsigned nworkers)
     policy_data_t *data = data_of(context);
     lock(data);
     for (unsigned i = 0; i < nworkers; i++) {
-        starlin__workers_remove(&data->members, (unsigned)workers[i]);
+        data->members.has[workers[i]] = false;
         atomic_store(&data->workers[workers[i]].waiting, false);
     }
     unlock(data);
@@ -272,11 +417,11 @@ static void remove_workers(unsigned context, int *workers, unsigned nworkers)
 
 static void init(unsigned context)
 {
-    policy_data_t *data = calloc(1, sizeof(*data));
-    STARPU_ASSERT_MSG(data != NULL, "no memory for the scheduling policy");
+    policy_data_t *data = data_of(context);
+    memset(data, 0, sizeof(*data)); /* its number may have been another context's before */
     STARPU_PTHREAD_MUTEX_INIT(&data->lock, NULL);
-    starlin__queue_init(&data->queue);
-    starpu_sched_ctx_set_policy_data(context, data);
+    memset(&data->queue.bins[0].workers, true, sizeof(data->queue.bins[0].workers));
+    data->queue.nbins = 1;
     /* any priority is fine */
     if (!starpu_sched_ctx_min_priority_is_set(context))
         starpu_sched_ctx_set_min_priority(context, INT_MIN);
@@ -286,9 +431,7 @@ static void init(unsigned context)
 
 static void deinit(unsigned context)
 {
-    policy_data_t *data = data_of(context);
-    STARPU_PTHREAD_MUTEX_DESTROY(&data->lock);
-    free(data);
+    STARPU_PTHREAD_MUTEX_DESTROY(&data_of(context)->lock);
 }
 
 const struct starpu_sched_policy starlin__policy = {

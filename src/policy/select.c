@@ -2,8 +2,8 @@
 /* Which policy a context gets. StarPU warns and falls back silently when it does not know a name; here a
  * wrong name is an error before anything starts. */
 #define _POSIX_C_SOURCE 200809L
+#include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <starpu.h>
@@ -11,61 +11,61 @@
 
 #include "policy/policy.h"
 
-static bool hidden; /* STARPU_SCHED=starlin has been taken out of the environment */
-
-static bool is_set(const char *text)
+static bool is_ours(const char *name)
 {
-    return text != NULL && text[0] != '\0';
+    return name == NULL || name[0] == '\0' || strcmp(name, STARLIN__POLICY_NAME) == 0 ||
+           strcmp(name, "help") == 0;
 }
 
-/* "starlin, eager, ..." */
-static void list_policies(char *text, size_t size)
+/* Does the library that STARPU_SCHED_LIB names provide this policy? StarPU before 1.4 loads none. */
+static bool in_library(const char *name)
 {
-    size_t length = (size_t)snprintf(text, size, "%s", STARLIN__POLICY_NAME);
-    for (struct starpu_sched_policy **policy = starpu_sched_get_predefined_policies();
-         *policy != NULL && length < size; policy++)
-        if ((*policy)->policy_name != NULL)
-            length += (size_t)snprintf(text + length, size - length, ", %s", (*policy)->policy_name);
+    const char *path = starlin__environment_get("STARPU_SCHED_LIB");
+    struct starpu_sched_policy *(*get)(const char *) = NULL;
+    bool found, loads = STARPU_MAJOR_VERSION > 1 || STARPU_MINOR_VERSION >= 4;
+    void *library = loads && path != NULL ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+
+    if (library == NULL)
+        return false;
+    *(void **)&get = dlsym(library, "starpu_get_sched_lib_policy");
+    found = get != NULL && get(name) != NULL;
+    dlclose(library);
+    return found;
 }
 
 starlin_status_t starlin__policy_check(const char *name)
 {
-    if (!is_set(name) || strcmp(name, STARLIN__POLICY_NAME) == 0 || strcmp(name, "help") == 0)
+    char list[2048];
+    size_t length = (size_t)snprintf(list, sizeof(list), "%s", STARLIN__POLICY_NAME);
+
+    if (is_ours(name))
         return STARLIN_SUCCESS;
     for (struct starpu_sched_policy **policy = starpu_sched_get_predefined_policies(); *policy != NULL;
-         policy++)
-        if ((*policy)->policy_name != NULL && strcmp((*policy)->policy_name, name) == 0)
+         policy++) {
+        const char *known = (*policy)->policy_name;
+        if (known != NULL && strcmp(known, name) == 0)
             return STARLIN_SUCCESS;
-    if (starlin__policy_in_library(name))
-        return STARLIN_SUCCESS;
-    char list[2048];
-    list_policies(list, sizeof(list));
-    return starlin__error(STARLIN_ERR_INVALID, "scheduling policy \"%s\" does not exist; there are: %s", name,
-                          list);
+        if (known != NULL && length < sizeof(list))
+            length += (size_t)snprintf(list + length, sizeof(list) - length, ", %s", known);
+    }
+    return in_library(name)
+               ? STARLIN_SUCCESS
+               : starlin__error(STARLIN_ERR_INVALID, "scheduling policy \"%s\" does not exist; there are: %s",
+                                name, list);
 }
 
-starlin_status_t starlin__policy_begin(const char *fallback, struct starpu_conf *conf)
+starlin_status_t starlin__policy_select(const char *fallback, struct starpu_conf *conf,
+                                        starlin__environment_t *environment)
 {
-    const char *asked = getenv("STARPU_SCHED");
-    const char *name = is_set(asked) ? asked : fallback;
+    const char *asked = starlin__environment_get("STARPU_SCHED"), *name = asked != NULL ? asked : fallback;
+
     STARLIN__FORWARD(starlin__policy_check(name));
-
-    conf->sched_policy_name = NULL;
-    conf->sched_policy = NULL;
-    if (!is_set(name) || strcmp(name, STARLIN__POLICY_NAME) == 0 || strcmp(name, "help") == 0)
-        conf->sched_policy = (struct starpu_sched_policy *)&starlin__policy; /* StarPU copies it */
-    else
-        conf->sched_policy_name = name;
-    if (is_set(asked) && strcmp(asked, STARLIN__POLICY_NAME) == 0)
-        hidden = unsetenv("STARPU_SCHED") == 0;
+    conf->sched_policy_name = is_ours(name) ? NULL : name;
+    /* StarPU copies it */
+    conf->sched_policy = is_ours(name) ? (struct starpu_sched_policy *)&starlin__policy : NULL;
+    if (asked != NULL && strcmp(asked, STARLIN__POLICY_NAME) == 0)
+        return starlin__environment_set(environment, "STARPU_SCHED", NULL);
     return STARLIN_SUCCESS;
-}
-
-void starlin__policy_end(void)
-{
-    if (hidden)
-        setenv("STARPU_SCHED", STARLIN__POLICY_NAME, 1);
-    hidden = false;
 }
 
 const char *starlin__policy_running(void)

@@ -11,10 +11,10 @@ typedef struct starlin__work starlin__work_t;
 
 /* One collective, or one device event that a task waits for. Lives in the operator's record. */
 struct starlin__work {
-    starlin__allreduce_t request; /* `buffer` is set at the latest in on_start */
-    uint64_t sequence;            /* of its operator */
-    bool is_watch;                /* no collective: ends when request.done has passed, in no order */
-    bool ends_at_launch;          /* device: on_end comes when the collective is launched */
+    starlin__collective_t request; /* the buffers are set at the latest in on_start */
+    uint64_t sequence;             /* of its operator */
+    bool is_watch;                 /* no collective: ends when request.done has passed, in no order */
+    bool ends_at_launch;           /* device: on_end comes when the collective is launched */
     void (*on_start)(starlin__work_t *work);    /* may be NULL; just before the start, on its thread */
     void (*on_launched)(starlin__work_t *work); /* may be NULL; just behind it, on the same thread */
     void (*on_end)(starlin__work_t *work);      /* may free or reuse the work; called without locks */
@@ -22,8 +22,7 @@ struct starlin__work {
     double ready_us, start_us, end_us;
     /* private to progress.c */
     starlin__work_t *next;
-    int state;
-    bool failed_before_start; /* its gemm failed: peers hear of it before the collective starts */
+    bool is_ready;
 };
 
 typedef struct starlin__progress_setup {
@@ -44,10 +43,12 @@ void starlin__progress_destroy(starlin__progress_t *progress); /* joins the thre
 
 /* Appends the work; collectives start in the order of these calls. Called when its task is submitted. */
 void starlin__progress_submit(starlin__progress_t *progress, starlin__work_t *work);
-/* Its data is ready (its task's dependencies are satisfied). `failure` may be NULL; else the producer
- * failed: the peers are told, and only then does this rank take part in the collective. */
-void starlin__progress_ready(starlin__progress_t *progress, starlin__work_t *work,
-                             const starlin__notice_t *failure);
+/* Its data is ready (its task's dependencies are satisfied). */
+void starlin__progress_ready(starlin__progress_t *progress, starlin__work_t *work);
+/* A task of this rank failed. The first failure by sequence counts: the peers are told soon, and have heard
+ * it before this rank takes part in a collective of that sequence or a later one. Any thread, also in
+ * callbacks. */
+void starlin__progress_fail(starlin__progress_t *progress, const starlin__notice_t *notice);
 
 /* Starts the work at once, on the caller's thread, if it ends at launch and no other work has been submitted
  * that is not started. False, and nothing is done, otherwise. */

@@ -109,6 +109,8 @@ starlin_status_t starlin__bootstrap_locate(starlin__bootstrap_t *bootstrap, unsi
     for (int rank = 0; status == STARLIN_SUCCESS && rank < bootstrap->nranks; rank++) {
         if (memcmp(&all[rank], &mine, sizeof(mine)) != 0)
             continue;
+        if (local_size == 0)
+            bootstrap->node = rank;
         local_rank += rank < bootstrap->rank;
         local_size++;
     }

@@ -27,7 +27,9 @@ typedef struct starlin__bootstrap_ops {
     starlin_status_t (*allgather)(starlin__bootstrap_t *bootstrap, const void *mine, size_t nbytes, void *all,
                                   unsigned timeout_ms);
     /* Tells every other rank and returns when each has stored the notice (its poll has returned it), or on
-     * timeout. `received` is called for notices that arrive meanwhile. Progress thread only. */
+     * timeout. With timeout_ms 0 it only sends, unless an earlier notice is still on its way, and a later
+     * call with the same notice waits. `received` is called for notices that arrive meanwhile. Progress
+     * thread only. */
     starlin_status_t (*notify)(starlin__bootstrap_t *bootstrap, const starlin__notice_t *notice,
                                unsigned timeout_ms,
                                void (*received)(void *arg, const starlin__notice_t *notice), void *arg);
@@ -40,7 +42,8 @@ typedef struct starlin__bootstrap_ops {
 struct starlin__bootstrap {
     const starlin__bootstrap_ops_t *ops;
     int rank, nranks;
-    int local_rank, local_size; /* among the ranks of this node; filled in by starlin__bootstrap_locate() */
+    /* among the ranks of this node, and the first of them; filled in by starlin__bootstrap_locate() */
+    int local_rank, local_size, node;
     /* May a peer not come to the exchange that is going on? Then it is waited for a few seconds only. NULL:
      * for the whole time limit. */
     bool (*is_in_vain)(void *arg);
@@ -52,10 +55,11 @@ struct starlin__bootstrap {
 starlin_status_t starlin__bootstrap_self_create(starlin__bootstrap_t **bootstrap_p);
 
 /* Duplicates the communicator. ERR_INVALID: MPI is not initialised, or its thread level is below
- * MPI_THREAD_MULTIPLE (the text says how to ask for it). ERR_TIMEOUT: not every rank came. ERR_UNSUPPORTED
- * in a build without MPI. Collective; blocks. */
-starlin_status_t starlin__bootstrap_mpi_create(int mpi_comm, unsigned timeout_ms,
-                                               starlin__bootstrap_t **bootstrap_p);
+ * MPI_THREAD_MULTIPLE (the text says how to ask for it). ERR_TIMEOUT: not every rank came. NULL in a build
+ * without MPI. Collective; blocks. */
+typedef starlin_status_t starlin__bootstrap_mpi_fn_t(int mpi_comm, unsigned timeout_ms,
+                                                     starlin__bootstrap_t **bootstrap_p);
+extern starlin__bootstrap_mpi_fn_t *const starlin__bootstrap_mpi_create;
 
 /* Finds local_rank and local_size with one exchange of host names. */
 starlin_status_t starlin__bootstrap_locate(starlin__bootstrap_t *bootstrap, unsigned timeout_ms);

@@ -19,7 +19,8 @@ typedef struct bootstrap_mpi {
     starlin__bootstrap_t base;
     MPI_Comm comm;
     MPI_Request receive; /* the standing receive for notices */
-    starlin__notice_t incoming;
+    starlin__notice_t incoming, outgoing;
+    bool unheard;       /* `outgoing` is on its way: not every peer has acknowledged it */
     MPI_Request *sends; /* one per peer, for notify */
     MPI_Request *acks;
     atomic_bool
@@ -167,49 +168,84 @@ static starlin_status_t mpi_poll(starlin__bootstrap_t *base,
     }
 }
 
+static starlin_status_t send_notice(bootstrap_mpi_t *bootstrap, const starlin__notice_t *notice)
+{
+    int npeers = 0;
+
+    bootstrap->outgoing = *notice;
+    bootstrap->unheard = true;
+    for (int peer = 0; peer < bootstrap->base.nranks; peer++) {
+        if (peer == bootstrap->base.rank)
+            continue;
+        STARLIN__FORWARD(starlin__mpi_status(
+            MPI_Irecv(NULL, 0, MPI_BYTE, peer, TAG_ACK, bootstrap->comm, &bootstrap->acks[npeers]),
+            "MPI_Irecv"));
+        STARLIN__FORWARD(
+            starlin__mpi_status(MPI_Isend(&bootstrap->outgoing, (int)sizeof bootstrap->outgoing, MPI_BYTE,
+                                          peer, TAG_NOTICE, bootstrap->comm, &bootstrap->sends[npeers]),
+                                "MPI_Isend"));
+        npeers++;
+    }
+    return STARLIN_SUCCESS;
+}
+
+static starlin_status_t is_heard(bootstrap_mpi_t *bootstrap, bool *heard_p)
+{
+    int npeers = bootstrap->base.nranks - 1, done = 0;
+
+    STARLIN__FORWARD(
+        starlin__mpi_status(MPI_Testall(npeers, bootstrap->acks, &done, MPI_STATUSES_IGNORE), "MPI_Testall"));
+    if (done) {
+        STARLIN__FORWARD(
+            starlin__mpi_status(MPI_Waitall(npeers, bootstrap->sends, MPI_STATUSES_IGNORE), "MPI_Waitall"));
+        bootstrap->unheard = false;
+    }
+    *heard_p = done != 0;
+    return STARLIN_SUCCESS;
+}
+
 static starlin_status_t mpi_notify(starlin__bootstrap_t *base, const starlin__notice_t *notice,
                                    unsigned timeout_ms,
                                    void (*received)(void *arg, const starlin__notice_t *notice), void *arg)
 {
     bootstrap_mpi_t *bootstrap = (bootstrap_mpi_t *)base;
     double deadline_us = starlin__now_us() + 1e3 * timeout_ms;
-    int npeers = 0, done = 0;
+    bool is_sent = bootstrap->unheard && memcmp(&bootstrap->outgoing, notice, sizeof *notice) == 0;
 
-    for (int peer = 0; peer < base->nranks; peer++) {
-        if (peer == base->rank)
-            continue;
-        STARLIN__FORWARD(starlin__mpi_status(
-            MPI_Irecv(NULL, 0, MPI_BYTE, peer, TAG_ACK, bootstrap->comm, &bootstrap->acks[npeers]),
-            "MPI_Irecv"));
-        STARLIN__FORWARD(
-            starlin__mpi_status(MPI_Isend(notice, (int)sizeof *notice, MPI_BYTE, peer, TAG_NOTICE,
-                                          bootstrap->comm, &bootstrap->sends[npeers]),
-                                "MPI_Isend"));
-        npeers++;
-    }
-    while (!done) {
-        STARLIN__FORWARD(starlin__mpi_status(MPI_Testall(npeers, bootstrap->acks, &done, MPI_STATUSES_IGNORE),
-                                             "MPI_Testall"));
+    for (;;) {
+        bool heard = !bootstrap->unheard;
+        if (!heard)
+            STARLIN__FORWARD(is_heard(bootstrap, &heard));
+        if (heard && is_sent)
+            return STARLIN_SUCCESS;
+        if (heard) { /* there may be an earlier notice, one is on its way at a time */
+            STARLIN__FORWARD(send_notice(bootstrap, notice));
+            is_sent = true;
+        }
         /* two ranks may fail at the same time: answer while waiting */
         STARLIN__FORWARD(mpi_poll(base, received, arg));
-        if (!done && starlin__now_us() > deadline_us) {
+        if (timeout_ms == 0)
+            return STARLIN_SUCCESS;
+        if (starlin__now_us() > deadline_us) {
             bootstrap->abandoned = true;
             return starlin__error(STARLIN_ERR_TIMEOUT,
                                   "rank %d: not every peer took notice of a failure within %u ms", base->rank,
                                   timeout_ms);
         }
-        if (!done)
+        if (!heard)
             nap();
     }
-    return starlin__mpi_status(MPI_Waitall(npeers, bootstrap->sends, MPI_STATUSES_IGNORE), "MPI_Waitall");
 }
 
 static void mpi_destroy(starlin__bootstrap_t *base)
 {
     bootstrap_mpi_t *bootstrap = (bootstrap_mpi_t *)base;
+    bool heard = true;
     int finalized = 0;
 
     MPI_Finalized(&finalized);
+    if (bootstrap->unheard && !finalized && is_heard(bootstrap, &heard) == STARLIN_SUCCESS && !heard)
+        bootstrap->abandoned = true;
     /* requests in flight still point into this memory */
     if (bootstrap->abandoned) {
         bootstrap->next = abandoned_bootstraps;
@@ -254,8 +290,7 @@ static starlin_status_t check_mpi(void)
     return STARLIN_SUCCESS;
 }
 
-starlin_status_t starlin__bootstrap_mpi_create(int mpi_comm, unsigned timeout_ms,
-                                               starlin__bootstrap_t **bootstrap_p)
+static starlin_status_t mpi_create(int mpi_comm, unsigned timeout_ms, starlin__bootstrap_t **bootstrap_p)
 {
     bootstrap_mpi_t *bootstrap;
     MPI_Comm comm = MPI_COMM_NULL;
@@ -294,3 +329,5 @@ free_comm:
     MPI_Comm_free(&comm);
     return status;
 }
+
+starlin__bootstrap_mpi_fn_t *const starlin__bootstrap_mpi_create = mpi_create;

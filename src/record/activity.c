@@ -5,16 +5,18 @@
 #include "record/activity.h"
 
 #include <pthread.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "base/config.h"
 
 enum { CAPACITY = 4096 }; /* launches; an event pair each */
 
 struct starlin__activity {
     const starlin__activity_ops_t *ops;
-    void *state;
+    starlin__device_t *device;
     pthread_mutex_t lock;
-    bool started;
+    void *state; /* the source's; NULL while it is not enabled */
     size_t capacity, n, nlost;
     starlin__launch_t launches[];
 };
@@ -27,61 +29,49 @@ starlin_status_t starlin__activity_create(const starlin__activity_ops_t *ops, st
     if (activity == NULL)
         return starlin__error(STARLIN_ERR_NO_MEMORY, "activity: no memory for %zu launches", capacity);
     activity->ops = ops;
+    activity->device = device;
     activity->capacity = capacity;
-    starlin_status_t status = ops->create(device, capacity, &activity->state);
-    if (status != STARLIN_SUCCESS) {
-        starlin__free(activity);
-        return status;
-    }
     pthread_mutex_init(&activity->lock, NULL);
     *activity_p = activity;
     return STARLIN_SUCCESS;
 }
 
-static starlin_status_t try_source(const starlin__activity_ops_t *ops, starlin__device_t *device,
-                                   starlin__activity_t **activity_p)
+starlin_status_t starlin__activity_open(starlin__device_t *device, const char *asked,
+                                        starlin__activity_t **activity_p)
 {
-    starlin__activity_t *activity = NULL;
-    STARLIN__FORWARD(starlin__activity_create(ops, device, CAPACITY, &activity));
-    starlin_status_t status = starlin__activity_start(activity);
-    if (status == STARLIN_SUCCESS)
-        *activity_p = activity;
-    else
-        starlin__activity_close(activity);
-    return status;
-}
-
-starlin_status_t starlin__activity_open(starlin__device_t *device, starlin__activity_t **activity_p)
-{
-    const starlin__activity_ops_t *const sources[] = {starlin__activity_cupti, starlin__activity_events};
-    const char *names[] = {"cupti", "events"}, *asked = getenv("STARLIN_ACTIVITY");
-    bool automatic = asked == NULL || asked[0] == '\0' || strcmp(asked, "auto") == 0;
+    bool automatic = asked == NULL || asked[0] == '\0' || strcmp(asked, "auto") == 0, tried = false;
     starlin_status_t status = STARLIN_SUCCESS;
-    bool tried = false;
+    char built[64] = "auto";
+    int length = (int)strlen(built);
 
-    for (int i = 0; i < 2; i++) {
-        if (sources[i] == NULL || (!automatic && strcmp(asked, names[i]) != 0))
+    for (size_t i = 0; starlin__activity_registry[i] != NULL; i++) {
+        const starlin__activity_ops_t *ops = starlin__activity_registry[i];
+        length += snprintf(built + length, sizeof built - (size_t)length, ", %s", ops->source);
+        if (!automatic && strcmp(asked, ops->source) != 0)
             continue;
-        status = try_source(sources[i], device, activity_p);
+        starlin__activity_t *activity = NULL;
         tried = true;
-        if (status == STARLIN_SUCCESS || !automatic)
+        status = starlin__activity_create(ops, device, CAPACITY, &activity);
+        if (status == STARLIN_SUCCESS)
+            status = starlin__activity_enable(activity, true);
+        if (status == STARLIN_SUCCESS) {
+            *activity_p = activity;
             return status;
-        starlin__log("activity: no %s: %s", names[i], starlin_last_error());
+        }
+        starlin__log("activity: no %s: %s", ops->source, starlin_last_error());
+        starlin__activity_close(activity);
     }
-    if (tried)
-        return status;
-    return starlin__error(STARLIN_ERR_UNSUPPORTED,
-                          "activity: STARLIN_ACTIVITY=\"%s\" is not built here (allowed: auto%s%s)",
-                          automatic ? "auto" : asked, sources[0] != NULL ? ", cupti" : "",
-                          sources[1] != NULL ? ", events" : "");
+    return tried ? status
+                 : starlin__error(STARLIN_ERR_UNSUPPORTED,
+                                  "activity: STARLIN_ACTIVITY=\"%s\" is not built here (allowed: %s)",
+                                  automatic ? "auto" : asked, built);
 }
 
 void starlin__activity_close(starlin__activity_t *activity)
 {
     if (activity == NULL)
         return;
-    starlin__activity_stop(activity);
-    activity->ops->destroy(activity->state);
+    (void)starlin__activity_enable(activity, false);
     pthread_mutex_destroy(&activity->lock);
     starlin__free(activity);
 }
@@ -91,31 +81,20 @@ const char *starlin__activity_source(const starlin__activity_t *activity)
     return activity->ops->source;
 }
 
-starlin_status_t starlin__activity_start(starlin__activity_t *activity)
+starlin_status_t starlin__activity_enable(starlin__activity_t *activity, bool enabled)
 {
-    if (activity->started)
+    void *before = activity->state, *state = NULL;
+    if (enabled == (before != NULL))
         return STARLIN_SUCCESS;
-    STARLIN__FORWARD(activity->ops->start(activity->state));
+    if (enabled)
+        STARLIN__FORWARD(activity->ops->open(activity->device, activity->capacity, &state));
     pthread_mutex_lock(&activity->lock);
-    activity->started = true;
+    activity->state = state;
+    activity->n = activity->nlost = 0;
     pthread_mutex_unlock(&activity->lock);
+    if (!enabled)
+        activity->ops->close(before);
     return STARLIN_SUCCESS;
-}
-
-void starlin__activity_stop(starlin__activity_t *activity)
-{
-    bool was_started;
-    pthread_mutex_lock(&activity->lock);
-    was_started = activity->started;
-    activity->started = false;
-    pthread_mutex_unlock(&activity->lock);
-    if (was_started)
-        activity->ops->stop(activity->state);
-}
-
-static starlin__stream_t stream_of(const starlin__launch_t *launch)
-{
-    return launch->span.kind == STARLIN__SPAN_ALLREDUCE ? STARLIN__STREAM_COMM : STARLIN__STREAM_COMPUTE;
 }
 
 starlin__launch_t *starlin__activity_begin(starlin__activity_t *activity, const starlin__launch_t *what,
@@ -125,26 +104,25 @@ starlin__launch_t *starlin__activity_begin(starlin__activity_t *activity, const 
     if (activity == NULL)
         return NULL;
     pthread_mutex_lock(&activity->lock);
-    if (activity->started && activity->n < activity->capacity)
+    if (activity->state != NULL && activity->n < activity->capacity)
         launch = &activity->launches[activity->n++];
-    else if (activity->started)
-        activity->nlost++;
+    else
+        activity->nlost += activity->state != NULL;
     pthread_mutex_unlock(&activity->lock);
     if (launch == NULL)
         return NULL;
     *launch = *what;
     launch->found = false;
     launch->broken = !activity->ops->begin(activity->state, (size_t)(launch - activity->launches),
-                                           stream_of(launch), after);
+                                           starlin__launch_stream(launch), after);
     launch->span.launch_us = starlin__now_us();
     return launch;
 }
 
 void starlin__activity_end(starlin__activity_t *activity, starlin__launch_t *launch)
 {
-    if (launch == NULL)
-        return;
-    if (!activity->ops->end(activity->state, (size_t)(launch - activity->launches), stream_of(launch)))
+    if (launch != NULL && !activity->ops->end(activity->state, (size_t)(launch - activity->launches),
+                                              starlin__launch_stream(launch)))
         launch->broken = true;
 }
 
@@ -156,33 +134,25 @@ bool starlin__activity_is_full(starlin__activity_t *activity)
     return full;
 }
 
-static unsigned chunks_end(const starlin__launch_t *launch)
+static bool overlap(const starlin__launch_t *a, const starlin__launch_t *b)
 {
-    return launch->span.chunk + (launch->nchunks > 0 ? launch->nchunks : 1);
+    return b->span.chunk < a->span.chunk + (a->nchunks > 0 ? a->nchunks : 1) &&
+           a->span.chunk < b->span.chunk + (b->nchunks > 0 ? b->nchunks : 1);
 }
 
-/* What launch `i` had to wait for: the chunk's gemm before a collective, the collective before a cast, and
- * whoever wrote a chunk that a gemm reads. */
-static bool is_source(const starlin__launch_t *one, const starlin__launch_t *other)
-{
-    if (!other->found || other->span.chunk >= chunks_end(one) || one->span.chunk >= chunks_end(other))
-        return false;
-    if (one->span.kind == STARLIN__SPAN_GEMM)
-        return other->writes == one->reads && other->span.sequence < one->span.sequence;
-    return other->span.sequence == one->span.sequence && other->span.kind != one->span.kind;
-}
-
-/* The clocks of host and device agree within a few microseconds only: what cannot be is put right. */
+/* A launch was ready when the last writer of what it reads had ended. The clocks of host and device agree
+ * within a few microseconds only: what cannot be is put right. */
 static void finish(starlin__activity_t *activity, size_t i)
 {
+    const starlin__launch_t *one = &activity->launches[i];
     starlin__span_t *span = &activity->launches[i].span;
+    size_t j = i;
+    while (j > 0 && !(activity->launches[j - 1].found && activity->launches[j - 1].writes == one->reads &&
+                      overlap(one, &activity->launches[j - 1])))
+        j--;
     span->ready_us = span->launch_us;
-    for (size_t j = i; j-- > 0;)
-        if (is_source(&activity->launches[i], &activity->launches[j])) {
-            double end_us = activity->launches[j].span.end_us;
-            span->ready_us = end_us > span->ready_us ? end_us : span->ready_us;
-            break;
-        }
+    if (j > 0 && activity->launches[j - 1].span.end_us > span->ready_us)
+        span->ready_us = activity->launches[j - 1].span.end_us;
     if (span->start_us < span->launch_us)
         span->start_us = span->launch_us;
     if (span->ready_us > span->start_us)
@@ -195,7 +165,7 @@ starlin_status_t starlin__activity_collect(starlin__activity_t *activity, starli
 {
     size_t nmissing = activity->nlost;
     starlin_status_t status = STARLIN_SUCCESS;
-    if (activity->n > 0)
+    if (activity->state != NULL && activity->n > 0)
         status = activity->ops->resolve(activity->state, activity->launches, activity->n);
     for (size_t i = 0; i < activity->n && status == STARLIN_SUCCESS; i++) {
         starlin__launch_t *launch = &activity->launches[i];

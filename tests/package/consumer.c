@@ -23,15 +23,18 @@ int main(void)
     starlin_context_t *context;
     starlin_chunking_t *rows;
     starlin_matrix_t *xm, *wm, *ym;
-    starlin_linear_shape_t shape = {.m = M, .n = N, .k_local = K, .dtype = STARLIN_F32};
+    starlin_operation_t operation = STARLIN_OPERATION_INIT;
+    operation.op = STARLIN_OP_ROW_LINEAR;
+    operation.n = N;
+    operation.k = K;
     starlin_chunking_options_t chunking = STARLIN_CHUNKING_OPTIONS_INIT;
     chunking.count = 2;
-    starlin_matrix_layout_t x_layout = {.cols = K, .dtype = STARLIN_F32};
-    starlin_matrix_layout_t w_layout = {.rows = N, .cols = K, .dtype = STARLIN_F32};
-    starlin_matrix_layout_t y_layout = {.cols = N, .dtype = STARLIN_F32};
+    starlin_matrix_layout_t x_layout = {.cols = K, .placement = STARLIN_SHARD_COLS};
+    starlin_matrix_layout_t w_layout = {.rows = N, .cols = K};
+    starlin_matrix_layout_t y_layout = {.cols = N};
 
     if (check(starlin_context_create(NULL, &context)) ||
-        check(starlin_chunking_plan(context, &shape, 1, &chunking, &rows)) ||
+        check(starlin_chunking_plan(context, M, &operation, 1, &chunking, &rows)) ||
         check(starlin_matrix_wrap(context, rows, x, &x_layout, &xm)) ||
         check(starlin_matrix_wrap(context, NULL, w, &w_layout, &wm)) ||
         check(starlin_matrix_wrap(context, rows, y, &y_layout, &ym)) ||

@@ -26,9 +26,7 @@ if found=$(find "$prefix" -name '*starlin_core*' | grep .); then
     fail "the internal archive is installed: $found"
 fi
 library=$(find "$prefix" -name 'libstarlin.so' | grep .) || fail "no shared library is installed"
-if found=$(nm -D --defined-only "$library" | awk '$2 ~ /[TDBR]/ {print $3}' | grep -Ev '^starlin_[a-z]'); then
-    fail "symbols that are not public are visible: $found"
-fi
+"$source/../abi/symbols.sh" "$library" >"$work/symbols.log" || { cat "$work/symbols.log"; fail "wrong symbols"; }
 
 # each public header that needs nothing else stands alone, in C and in C++
 printf '#include <starlin/starlin.h>\n' >"$work/alone.c"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* starlin-perf: times a row-parallel linear as a task graph against hand-written loops.
+/* starlin-perf: times tensor-parallel linear layers as a task graph against hand-written loops.
  *
  * The flow: options and files are judged before anything starts; then MPI, an exchange of what each rank was
  * asked for, the context, one shape after the other, the results. Every step that can fail on one rank alone
@@ -10,15 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agree.h"
-#include "explain.h"
-#include "options.h"
 #include "progress.h"
-#include "ranks.h"
-#include "results.h"
 #include "run.h"
-#include "table.h"
-#include "tune.h"
+#include "workers.h"
 
 enum { EXIT_FINE = 0, EXIT_WRONG = 1, EXIT_USAGE = 2, EXIT_NO_HARDWARE = 77 };
 
@@ -64,7 +58,7 @@ static bool check_memory(const program_t *program, perf_error_t *error)
 {
     const perf_options_t *options = &program->options;
     double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE), itemsize = 0;
-    double m = 0, n = 0, k = 0;
+    double m = 0, n = 0, k = 0, shared = program->ranks.nranks;
     for (size_t i = 0; i < options->m.count; i++)
         m = (double)options->m.values[i] > m ? (double)options->m.values[i] : m;
     for (size_t i = 0; i < options->n.count; i++)
@@ -75,7 +69,8 @@ static bool check_memory(const program_t *program, perf_error_t *error)
         itemsize = (double)starlin_dtype_nbytes(options->dtypes[i]) > itemsize
                        ? (double)starlin_dtype_nbytes(options->dtypes[i])
                        : itemsize;
-    double needed = itemsize * ((m + n) * k / program->ranks.nranks + m * n);
+    double needed =
+        itemsize * (options->op->splits_n ? m * k + (m + k) * n / shared : (m + n) * k / shared + m * n);
     if (needed > machine)
         return perf_error_set(
             error,
@@ -107,8 +102,7 @@ static int start_context(program_t *program)
     options.compute = program->options.compute;
     perf_error_t error;
     starlin_status_t status = perf_ranks_context_create(&options, &program->context);
-    if (status != STARLIN_SUCCESS)
-        perf_error_set(&error, "%s", starlin_last_error());
+    perf_ok(status, &error);
     int nfailed = perf_agree_count(&program->ranks, status != STARLIN_SUCCESS ? &error : NULL);
     int exit_code = exit_code_of(status);
     if (nfailed > 0 && nfailed < program->ranks.nranks)
@@ -120,6 +114,7 @@ static int start_context(program_t *program)
 static int check_context(program_t *program)
 {
     perf_error_t error;
+    program->info.context = (starlin_context_info_t)STARLIN_CONTEXT_INFO_INIT;
     starlin_context_get_info(program->context, &program->info.context);
     const char *comm = program->info.context.comm;
     bool partial = program->ranks.nranks > 1 && (strcmp(comm, "self") == 0 || strcmp(comm, "model") == 0);
@@ -133,17 +128,17 @@ static int check_context(program_t *program)
 
 static void describe_run(program_t *program)
 {
+    const perf_options_t *options = &program->options;
     program->info.ranks = program->ranks.nranks;
-    program->info.iterations = program->options.iterations;
-    program->info.warmups = program->options.warmups;
-    program->info.reduction = program->options.reduction == STARLIN_REDUCTION_F32 ? "f32" : "native";
-    program->info.data = program->options.random ? "random" : "integers";
-    if (program->ranks.rank != 0)
-        return;
-    if (program->options.npolicies > 0)
-        perf_table_policies_header(stdout, &program->info);
-    else
-        perf_table_header(stdout, &program->info);
+    program->info.op = options->op->name;
+    program->info.sequence_parallel = options->sequence_parallel;
+    program->info.model = options->model != NULL ? options->model->name : "";
+    program->info.iterations = options->iterations;
+    program->info.warmups = options->warmups;
+    program->info.reduction = options->reduction == STARLIN_REDUCTION_F32 ? "f32" : "native";
+    program->info.data = options->random ? "random" : "integers";
+    if (program->ranks.rank == 0)
+        perf_table_header(stdout, &program->info, options->npolicies > 0);
 }
 
 static perf_problem_t make_problem(const program_t *program, int64_t m, int64_t n, int64_t k,
@@ -159,33 +154,12 @@ static perf_problem_t make_problem(const program_t *program, int64_t m, int64_t 
                               .seed = options->seed,
                               .rank = program->ranks.rank,
                               .nranks = program->ranks.nranks,
+                              .split_n = options->op->splits_n,
+                              .sequence_parallel = options->sequence_parallel,
                               .weights = program->weights,
                               .random = options->random};
     perf_problem_prepare(&problem);
     return problem;
-}
-
-/* Curves for each N, K and dtype of the sweep, up to its largest M. Every rank fails at the same place. */
-static int tune(program_t *program)
-{
-    const perf_options_t *options = &program->options;
-    size_t nlayers = options->n.count * options->k.count * options->ndtypes;
-    int64_t m = 0;
-    for (size_t i = 0; i < options->m.count; i++)
-        m = options->m.values[i] > m ? options->m.values[i] : m;
-    for (size_t i = 0; i < nlayers; i++) {
-        perf_problem_t problem =
-            make_problem(program, m, options->n.values[i / options->ndtypes / options->k.count],
-                         options->k.values[i / options->ndtypes % options->k.count],
-                         options->dtypes[i % options->ndtypes]);
-        starlin_status_t status =
-            perf_tune(program->context, &problem, program->ranks.rank == 0 ? stdout : NULL);
-        if (status != STARLIN_SUCCESS) {
-            perf_agree_print(&program->ranks, starlin_last_error());
-            return exit_code_of(status);
-        }
-    }
-    return EXIT_FINE;
 }
 
 /* One shape of the sweep; its rows are appended. */
@@ -194,24 +168,22 @@ static int run_shape(program_t *program, const perf_problem_t *problem)
     const perf_options_t *options = &program->options;
     perf_run_t run = {.context = program->context,
                       .options = options,
-                      .recording = options->trace != NULL || options->report ? &program->recording : NULL,
-                      .alone = program->ranks.nranks == 1};
+                      .ranks = &program->ranks,
+                      .recording = options->trace != NULL || options->report ? &program->recording : NULL};
     perf_row_t *rows = &program->rows[program->nrows];
-    starlin_status_t status = perf_run_shape(&run, problem, rows);
-    if (status != STARLIN_SUCCESS) {
-        perf_agree_print(&program->ranks, starlin_last_error());
-        if (!run.alone && !run.failed_together)
-            perf_ranks_abort(exit_code_of(status));
-        return exit_code_of(status);
+    perf_error_t error;
+    if (!perf_run_shape(&run, problem, rows, &error)) {
+        perf_agree_print(&program->ranks, error.text);
+        if (program->ranks.nranks > 1 && !run.failed_together)
+            perf_ranks_abort(exit_code_of(error.status));
+        return exit_code_of(error.status);
     }
     perf_progress_clear();
     for (size_t i = 0; i < options->nchunkings; i++) {
-        if (program->ranks.rank == 0 && options->npolicies > 0)
-            perf_table_policies_row(stdout, &rows[i]);
-        else if (program->ranks.rank == 0)
+        if (program->ranks.rank == 0)
             perf_table_row(stdout, &rows[i]);
         if (program->ranks.rank == 0 && options->explain)
-            perf_explain_print(stdout, &rows[i]);
+            perf_table_explain(stdout, &rows[i]);
         program->wrong += rows[i].wrong > 0 ? (uint64_t)rows[i].wrong : 0;
     }
     program->nrows += options->nchunkings;
@@ -242,6 +214,23 @@ static int run_sweep(program_t *program)
     return exit_code;
 }
 
+static bool write_results(program_t *program, char (*devices)[128], perf_error_t *error)
+{
+    const perf_options_t *options = &program->options;
+    perf_error_t why;
+    perf_table_footer(stdout, program->rows, program->nrows, options->check);
+    if (options->json != NULL &&
+        !perf_results_write(options->json, &program->info, devices, program->rows, program->nrows, error))
+        return false;
+    if (options->trace != NULL && !perf_recording_write(&program->recording, options->trace, &why))
+        return perf_error_status(error, why.status, "--trace: %s", why.text);
+    if (options->report)
+        perf_recording_print(&program->recording, stdout);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return perf_error_status(error, STARLIN_ERR_RUNTIME, "cannot write the table to stdout");
+    return true;
+}
+
 /* Rank 0 prints and writes. Not collective but for the device names. */
 static int finish(program_t *program)
 {
@@ -253,16 +242,7 @@ static int finish(program_t *program)
     snprintf(mine, sizeof(mine), "%s", program->info.context.device);
     perf_ranks_gather(mine, sizeof(mine), devices);
     if (program->ranks.rank == 0)
-        perf_table_footer(stdout, program->nrows, program->wrong, program->options.check);
-    if (program->ranks.rank == 0 && program->options.json != NULL)
-        ok = perf_results_write(program->options.json, &program->info, devices, program->rows, program->nrows,
-                                &error);
-    if (ok && program->ranks.rank == 0 && program->options.trace != NULL &&
-        perf_recording_write(&program->recording, program->options.trace) != STARLIN_SUCCESS)
-        ok = perf_error_set(&error, "--trace: %s", starlin_last_error());
-    if (ok && program->ranks.rank == 0 && program->options.report &&
-        perf_recording_print(&program->recording, stdout) != STARLIN_SUCCESS)
-        ok = perf_error_set(&error, "--report: %s", starlin_last_error());
+        ok = write_results(program, devices, &error);
     if (!ok)
         perf_agree_print(&program->ranks, error.text);
     free(devices);
@@ -277,11 +257,8 @@ static int run_context(program_t *program, bool first, bool last)
     if (exit_code != EXIT_FINE)
         return exit_code;
     exit_code = check_context(program);
-    if (exit_code == EXIT_FINE) {
-        if (first)
-            describe_run(program);
-        exit_code = program->options.tune && first ? tune(program) : EXIT_FINE;
-    }
+    if (exit_code == EXIT_FINE && first)
+        describe_run(program);
     perf_progress_set("planning");
     if (exit_code == EXIT_FINE)
         exit_code = run_sweep(program);
@@ -322,7 +299,8 @@ static int run_ranks(program_t *program, const perf_error_t *usage)
         perf_agree_print(&program->ranks, error.text);
         return EXIT_USAGE;
     }
-    bool fits = check_memory(program, &error);
+    bool fits =
+        perf_model_apply(&program->options, program->ranks.nranks, &error) && check_memory(program, &error);
     if (perf_agree_count(&program->ranks, fits ? NULL : &error) > 0)
         return EXIT_USAGE;
     return run(program);
@@ -341,8 +319,7 @@ int main(int argc, char **argv)
         printf("starlin-perf %s\n", starlin_version());
         return EXIT_FINE;
     }
-    ok = ok && perf_options_check_backends(&program.options, &error) &&
-         perf_options_check_policies(&program.options, &error) && open_weights(&program, &error);
+    ok = ok && perf_policies_check(&program.options, &error) && open_weights(&program, &error);
     if (!ok && !perf_ranks_launched()) { /* nothing was started, nobody waits */
         fprintf(stderr, "starlin-perf: %s\n", error.text);
         perf_weights_close(program.weights);

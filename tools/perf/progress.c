@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "text.h"
 
 #define FIRST_US 2e6
 #define TICK_NS  250000000
@@ -40,7 +40,7 @@ static void *tick(void *arg)
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&ending, &lock, &until);
-        double elapsed_us = starlin__now_us() - start_us;
+        double elapsed_us = perf_now_us() - start_us;
         if (stop || elapsed_us < FIRST_US || text[0] == '\0')
             continue;
         fprintf(stderr, "\r\033[K%s, %.0f s", text, elapsed_us / 1e6);
@@ -56,7 +56,7 @@ void perf_progress_begin(bool shown)
 {
     if (!shown || running || !isatty(STDERR_FILENO))
         return;
-    start_us = starlin__now_us();
+    start_us = perf_now_us();
     stop = false;
     running = pthread_create(&thread, NULL, tick, NULL) == 0;
 }

@@ -41,9 +41,29 @@ void perf_ranks_max(double *values, size_t count)
     (void)count;
 }
 
-void perf_ranks_sum(uint64_t *value)
+void perf_ranks_sum(uint64_t *values, size_t count)
 {
-    (void)value;
+    (void)values;
+    (void)count;
+}
+
+void perf_ranks_collect(const void *mine, const size_t *nbytes, void *all)
+{
+    memcpy(all, mine, nbytes[0]);
+}
+
+void perf_ranks_collective(unsigned slot, const perf_collective_t *collective)
+{
+    (void)slot;
+    if (collective->send != collective->receive)
+        memcpy(collective->receive, collective->send,
+               collective->count * starlin_dtype_nbytes(collective->dtype));
+}
+
+bool perf_ranks_test(unsigned slot)
+{
+    (void)slot;
+    return true;
 }
 
 starlin_status_t perf_ranks_context_create(const starlin_context_options_t *options,

@@ -7,7 +7,8 @@
  * gamma_(K+P) * sum |x||w| with gamma_n = n u / (1 - n u) (Higham, Accuracy and Stability of Numerical
  * Algorithms, 2nd ed., section 3.1), u the unit roundoff of the accumulation, plus (P + 1) roundings to the
  * dtype, each at most its unit roundoff times sum |x||w|. The table itself is summed in double, which adds K
- * 2^-53 sum |x||w|. */
+ * 2^-53 sum |x||w|. Where weights are not finite, or too large for the dtype, the right value is not finite
+ * either; such elements are counted apart. */
 #include "reference.h"
 
 #include <assert.h>
@@ -15,14 +16,13 @@
 #include <stdlib.h>
 
 #include "element.h"
-#include "inputs.h"
 
 struct perf_reference {
     const perf_problem_t *problem;
     int64_t ncolumns;  /* of the tables */
     double *value;     /* [PERF_PATTERNS][ncolumns] */
     double *tolerance; /* the same, or NULL: exact */
-    unsigned *column;  /* [n]: column of the table */
+    unsigned *column;  /* [n_local]: column of the table */
 };
 
 static void fill_integers(perf_reference_t *reference)
@@ -88,8 +88,9 @@ static bool fill_weights(perf_reference_t *reference, perf_error_t *error)
         for (int64_t k = 0; k < problem->k; k++)
             x[i * problem->k + k] = (double)perf_inputs_x(problem, i, k);
     bool ok = true;
-    for (int64_t n = 0; ok && n < problem->n; n++) {
-        ok = perf_weights_row(problem->weights, n, 0, problem->k, problem->dtype, w, error);
+    for (int64_t n = 0; ok && n < problem->n_local; n++) {
+        ok =
+            perf_weights_row(problem->weights, problem->n_begin + n, 0, problem->k, problem->dtype, w, error);
         for (unsigned i = 0; ok && i < PERF_PATTERNS; i++) {
             double sum = 0, magnitude = 0;
             for (int64_t k = 0; k < problem->k; k++) {
@@ -113,17 +114,17 @@ bool perf_reference_create(const perf_problem_t *problem, perf_reference_t **ref
     if (reference == NULL)
         return perf_error_set(error, "out of memory for the reference");
     reference->problem = problem;
-    reference->ncolumns = integers ? PERF_PATTERNS : problem->n;
+    reference->ncolumns = integers ? PERF_PATTERNS : problem->n_local;
     size_t count = (size_t)reference->ncolumns * PERF_PATTERNS;
-    reference->value = malloc(count * sizeof(double));
-    reference->tolerance = problem->weights != NULL ? malloc(count * sizeof(double)) : NULL;
-    reference->column = malloc((size_t)problem->n * sizeof(unsigned));
+    reference->value = malloc(count * sizeof(double) + 1);
+    reference->tolerance = problem->weights != NULL ? malloc(count * sizeof(double) + 1) : NULL;
+    reference->column = malloc((size_t)problem->n_local * sizeof(unsigned) + 1);
     bool ok = reference->value != NULL && reference->column != NULL &&
               (problem->weights == NULL || reference->tolerance != NULL);
     if (!ok)
         perf_error_set(error, "out of memory for the reference of N = %lld", (long long)problem->n);
-    for (int64_t n = 0; ok && n < problem->n; n++)
-        reference->column[n] = integers ? perf_inputs_row_of_w(problem, n) : (unsigned)n;
+    for (int64_t n = 0; ok && n < problem->n_local; n++)
+        reference->column[n] = integers ? perf_inputs_row_of_w(problem, problem->n_begin + n) : (unsigned)n;
     if (ok && integers)
         fill_integers(reference);
     else if (ok && problem->chain)
@@ -148,19 +149,24 @@ void perf_reference_destroy(perf_reference_t *reference)
     free(reference);
 }
 
-uint64_t perf_reference_wrong(const perf_reference_t *reference, const void *y)
+void perf_reference_compare(const perf_reference_t *reference, const void *y, perf_counts_t *counts_p)
 {
     const perf_problem_t *problem = reference->problem;
-    uint64_t wrong = 0;
-    for (int64_t m = 0; m < problem->m; m++) {
-        size_t row = perf_inputs_row_of_x(problem, m) * (size_t)reference->ncolumns;
-        for (int64_t n = 0; n < problem->n; n++) {
+    perf_counts_t counts = {0, 0};
+    for (int64_t m = 0; m < problem->y_rows; m++) {
+        size_t row = perf_inputs_row_of_x(problem, problem->y_begin + m) * (size_t)reference->ncolumns;
+        for (int64_t n = 0; n < problem->n_local; n++) {
             size_t at = row + reference->column[n];
-            double difference =
-                perf_element_load(problem->dtype, y, m * problem->n + n) - reference->value[at];
+            double value = perf_element_load(problem->dtype, y, m * problem->n_local + n);
+            double right = reference->value[at];
             double tolerance = reference->tolerance != NULL ? reference->tolerance[at] : 0;
-            wrong += !(fabs(difference) <= tolerance);
+            if (isfinite(perf_element_round(problem->dtype, right)))
+                counts.wrong += !(fabs(value - right) <= tolerance);
+            else if (isfinite(value))
+                counts.wrong++;
+            else
+                counts.nonfinite++;
         }
     }
-    return wrong;
+    *counts_p = counts;
 }

@@ -13,8 +13,13 @@ bool perf_reference_create(const perf_problem_t *problem, perf_reference_t **ref
                            perf_error_t *error);
 void perf_reference_destroy(perf_reference_t *reference); /* NULL does nothing */
 
-/* How many elements of the contiguous host array y [m,n] are wrong. Integers: any deviation. Weights from a
- * file: beyond the bound that reference.c derives; NaN is wrong. */
-uint64_t perf_reference_wrong(const perf_reference_t *reference, const void *y);
+typedef struct perf_counts {
+    uint64_t wrong;
+    uint64_t nonfinite; /* NaN or infinite, as the right value is */
+} perf_counts_t;
+
+/* Counts elements of the contiguous host array y [y_rows,n_local], this rank's share. Integers: any deviation
+ * is wrong. Weights from a file: beyond the bound that reference.c derives. */
+void perf_reference_compare(const perf_reference_t *reference, const void *y, perf_counts_t *counts_p);
 
 #endif

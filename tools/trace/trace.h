@@ -1,84 +1,108 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Traces: the spans of all ranks in one file, to be looked at. Three writers: Chrome/Perfetto trace events
- * (.json), a self-contained page (.html), a figure (.svg). */
+ * (.json), a self-contained page (.html), a figure (.svg). Names of operators and of stages come with the
+ * spans; nothing here knows one. */
 #ifndef STARLIN_TRACE_H
 #define STARLIN_TRACE_H
 
-#include <stdio.h>
+#include <starlin/starlin_report.h>
 
-#include "report/report.h"
+#include "file.h"
 
-typedef struct starlin__trace_rank {
+/* One stage of one chunk, as starlin_report_span_t; without pointers, so that ranks can send it. */
+typedef struct trace_span {
+    int32_t kind; /* starlin_report_kind_t */
+    uint32_t lane, chunk, grid;
+    uint64_t sequence;
+    int64_t rows;
+    double nbytes, ready_us, launch_us, start_us, end_us;
+    char op[32], stage[32];
+    uint8_t is_link;
+} trace_span_t;
+
+typedef struct trace_rank {
     const char *name; /* "rank 0 (host)" */
     double offset_us; /* add it to the rank's times to get the trace's common clock */
-    const starlin__span_t *spans;
+    const trace_span_t *spans;
     size_t nspans;
-} starlin__trace_rank_t;
+} trace_rank_t;
+
+/* Figures of one step, or of their means. */
+typedef struct trace_step {
+    starlin_report_step_t figures;
+    double exposed_us[STARLIN_NCAUSES];
+} trace_step_t;
+
+/* A report, copied out. */
+typedef struct trace_report {
+    starlin_report_summary_t summary; /* its texts belong to whoever made it */
+    trace_step_t mean;
+    size_t nsteps, nlanes, ncollectives, nchunks;
+    const trace_step_t *steps;
+    const starlin_report_lane_t *lanes;
+    const starlin_report_collective_t *collectives;
+    const int64_t *rows; /* of each chunk */
+} trace_report_t;
 
 /* One timeline. Several in one file lie under each other, each from its own zero, to be compared. */
-typedef struct starlin__trace {
+typedef struct trace {
     const char *title;    /* of the timeline, such as a policy's name */
     const char *subtitle; /* its configuration; may be NULL */
     size_t nranks;
-    const starlin__trace_rank_t *ranks;
-    const starlin_report_t *report; /* may be NULL */
-    size_t report_rank;             /* whose it is */
-} starlin__trace_t;
+    const trace_rank_t *ranks;
+    const trace_report_t *report; /* may be NULL */
+    size_t report_rank;           /* whose it is */
+} trace_t;
 
-/* Writes the file whose type its name ends in: .json, .html or .svg. It is written beside its place and
- * renamed when complete, so that a reader never sees half of it; on failure nothing is left.
+/* Writes the file whose type its name ends in: .json, .html or .svg, whole or not at all (file.h).
  *   title   of the whole file
- * Errors: ERR_INVALID (another ending, no spans at all, or the file cannot be written: the text says why). */
-starlin_status_t starlin__trace_write(const starlin__trace_t *traces, size_t ntraces, const char *title,
-                                      const char *path);
+ * False: another ending, no spans at all, no memory, or the file cannot be written. */
+bool trace_write(const trace_t *traces, size_t ntraces, const char *title, const char *path,
+                 perf_error_t *error);
 
 /* Would the ending do? For checking a command line before anything runs. */
-starlin_status_t starlin__trace_check_path(const char *path);
+bool trace_check_path(const char *path);
 
 /* When the last rank had started each collective of `rank`, on that rank's clock; 0 for other spans and for
- * those that not every rank has recorded. Input of starlin__report_make(). arrival_us: one per span. */
-starlin_status_t starlin__trace_arrivals(const starlin__trace_t *trace, size_t rank, double *arrival_us);
+ * those that not every rank has recorded. arrival_us: one per span. False: no memory. */
+bool trace_arrivals(const trace_t *trace, size_t rank, double *arrival_us);
 
-/* Collects the recorded spans of every rank on every rank, with their clocks' offsets to rank 0 measured
- * (0 between ranks of one host), and makes a report of this rank's with late peers told apart.
- *   options   as for starlin_report_create(); may be NULL
- * Collective; blocks. Free with starlin__trace_release(). */
-starlin_status_t starlin__trace_gather(starlin_context_t *context, const char *title,
-                                       const starlin_report_options_t *options, starlin__trace_t *trace_p);
-void starlin__trace_release(starlin__trace_t *trace);
+/* The largest cause of a step's time beyond the ideal. */
+starlin_cause_t trace_worst_cause(const trace_step_t *step);
 
 /* ------------------------------------------------ what the writers share */
 
-/* A file being written; the first failure is kept. */
-typedef struct starlin__sink {
-    FILE *file;
-    int failed; /* errno, 0: none */
-} starlin__sink_t;
-
-void starlin__sink_put(starlin__sink_t *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void starlin__sink_raw(starlin__sink_t *sink, const char *text, size_t nbytes);
-void starlin__sink_json(starlin__sink_t *sink, const char *text); /* quoted; safe inside a script element */
-void starlin__sink_xml(starlin__sink_t *sink, const char *text);
+void trace_put(perf_file_t *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void trace_put_raw(perf_file_t *file, const char *text, size_t nbytes);
+void trace_put_json(perf_file_t *file, const char *text); /* quoted; safe inside a script element */
+void trace_put_xml(perf_file_t *file, const char *text);
+/* A number, or null for one that is not finite. */
+void trace_put_number(perf_file_t *file, double number, int digits);
 
 /* Earliest time of a trace on its common clock. */
-double starlin__trace_origin(const starlin__trace_t *trace);
+double trace_origin(const trace_t *trace);
 
-/* Spans of a rank by operator, chunk and kind, so that a gemm and its collective are neighbours; freed with
- * starlin__free(). NULL when out of memory. */
-const starlin__span_t **starlin__trace_sorted(const starlin__trace_rank_t *rank);
+/* Spans of a rank by operator, chunk and start, so that the stages of a chunk are neighbours; for free().
+ * NULL: no memory. */
+const trace_span_t **trace_sorted(const trace_rank_t *rank);
+/* Does `next` come right behind `before` in the same chunk of the same operator, one of them a collective? */
+bool trace_is_handover(const trace_span_t *before, const trace_span_t *next);
 
-/* Lanes of a rank, rising, the link last; returns how many (at most `capacity` are stored). */
-size_t starlin__trace_lanes(const starlin__trace_rank_t *rank, unsigned *lanes, size_t capacity);
+/* A lane's number in a file: workers and streams as they are, links from TRACE_LINK on. */
+enum { TRACE_LINK = 1000 };
+unsigned trace_lane(const trace_span_t *span);
+unsigned trace_lane_number(unsigned lane, bool is_link);
+void trace_lane_name(unsigned number, char *name, size_t size);
+/* Numbers of a rank's lanes, rising; returns how many (at most `capacity` are stored). */
+size_t trace_lanes(const trace_rank_t *rank, unsigned *lanes, size_t capacity);
 
-const char *starlin__span_name(starlin__span_kind_t kind);
-
-typedef starlin_status_t (*starlin__trace_writer_fn_t)(starlin__sink_t *sink, const starlin__trace_t *traces,
-                                                       size_t ntraces, const char *title);
-starlin_status_t starlin__trace_write_json(starlin__sink_t *sink, const starlin__trace_t *traces,
-                                           size_t ntraces, const char *title);
-starlin_status_t starlin__trace_write_html(starlin__sink_t *sink, const starlin__trace_t *traces,
-                                           size_t ntraces, const char *title);
-starlin_status_t starlin__trace_write_svg(starlin__sink_t *sink, const starlin__trace_t *traces,
-                                          size_t ntraces, const char *title);
+typedef bool (*trace_writer_fn_t)(perf_file_t *file, const trace_t *traces, size_t ntraces, const char *title,
+                                  perf_error_t *error);
+bool trace_write_json(perf_file_t *file, const trace_t *traces, size_t ntraces, const char *title,
+                      perf_error_t *error);
+bool trace_write_html(perf_file_t *file, const trace_t *traces, size_t ntraces, const char *title,
+                      perf_error_t *error);
+bool trace_write_svg(perf_file_t *file, const trace_t *traces, size_t ntraces, const char *title,
+                     perf_error_t *error);
 
 #endif
