@@ -227,7 +227,8 @@ STARLIN_API const char *starlin_activation_name(starlin_activation_kind_t activa
 #define STARLIN_OPERATOR_MAP(X)                                                                              \
     X(ROW_LINEAR, row_linear)                                                                                \
     X(COLUMN_LINEAR, column_linear)                                                                          \
-    X(REDISTRIBUTE, redistribute)
+    X(REDISTRIBUTE, redistribute)                                                                            \
+    X(ACTIVATION, activation)
 
 typedef enum starlin_operator {
 #define STARLIN_OPERATOR_ENUM(name, text) STARLIN_OP_##name,
@@ -436,6 +437,23 @@ STARLIN_API starlin_status_t starlin_column_linear(starlin_context_t *context, s
  *   - REPLICATE to SHARD_ROWS: a copy of this rank's block, without communication. */
 STARLIN_API starlin_status_t starlin_redistribute(starlin_context_t *context, starlin_matrix_t *x,
                                                   starlin_matrix_t *y);
+
+typedef struct starlin_activation_options {
+    size_t struct_size; /* 0: this version's */
+    starlin_activation_kind_t activation;
+    starlin_matrix_t *up; /* the factor of SWIGLU, like y; NULL for the others */
+} starlin_activation_options_t;
+
+#define STARLIN_ACTIVATION_OPTIONS_INIT                                                                      \
+    {                                                                                                        \
+        .struct_size = sizeof(starlin_activation_options_t)                                                  \
+    }
+
+/* y = activation(x), for SWIGLU silu(x) * up; element by element, without communication. x, y and up [m,n]
+ * have one placement, which is not PARTIAL. */
+STARLIN_API starlin_status_t starlin_activation(starlin_context_t *context, starlin_matrix_t *x,
+                                                starlin_matrix_t *y,
+                                                const starlin_activation_options_t *options);
 
 /* Operators between begin and end are ordered by chunk: all of them on chunk 0, then on chunk 1, and so on,
  * on every rank alike, so that the collectives of several operators take turns. They are inserted at the end
