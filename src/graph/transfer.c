@@ -133,8 +133,10 @@ static starlin_status_t copy_chunk(const copy_t *copy, size_t i)
     if (matrix->space == STARLIN__DEVICE && !matrix->root->exposed)
         return copy_runs(copy, i, starlin__matrix_chunk_data(matrix, i), 0, true);
     STARLIN__FORWARD(acquire(matrix, i, copy->reads ? STARPU_R : STARPU_W));
-    base = starlin__buffer_data(starpu_data_get_interface_on_node(matrix->handles[i], STARPU_MAIN_RAM), &ld);
-    if (base == NULL || !starlin__matrix_is_contiguous(matrix)) { /* runs lie in the caller's memory */
+    if (matrix->cols > 0 && starlin__matrix_is_contiguous(matrix)) {
+        base =
+            starlin__buffer_data(starpu_data_get_interface_on_node(matrix->handles[i], STARPU_MAIN_RAM), &ld);
+    } else { /* runs lie in the caller's memory; an empty chunk's handle has no interface to read */
         base = starlin__matrix_chunk_data(matrix, i);
         ld = 0;
     }
