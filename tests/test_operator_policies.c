@@ -59,7 +59,7 @@ static void run_policy(const char *name, uint64_t *first_hash)
         return;
     step_begin(name, world_nranks);
     setenv("STARPU_SCHED", name, 1);
-    context = world_context(60000);
+    context = world_context(200000);
     if (context == NULL)
         return;
     CHECK_STATUS(starlin_context_get_info(context, &info), STARLIN_SUCCESS);
