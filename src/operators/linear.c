@@ -191,7 +191,7 @@ starlin__stage_t starlin__copy_stage(starlin_matrix_t *src, starlin_matrix_t *ds
     return stage;
 }
 
-static bool has_epilogue(const starlin__call_t *call)
+bool starlin__has_epilogue(const starlin__call_t *call)
 {
     return call->operands[STARLIN__OPERAND_BIAS] != NULL ||
            call->operands[STARLIN__OPERAND_RESIDUAL] != NULL || call->activation != STARLIN_IDENTITY;
@@ -242,7 +242,7 @@ size_t starlin__summed_stages(const starlin__call_t *call, bool transpose_b, sta
         return count;
     stages[count++] = starlin__collective(
         y->placement == STARLIN_SHARD_ROWS ? STARLIN__REDUCE_SCATTER : STARLIN__ALLREDUCE, partial, sum);
-    if (sum != y || has_epilogue(call))
+    if (sum != y || starlin__has_epilogue(call))
         stages[count++] = starlin__finish_stage(call, sum, y);
     return count;
 }
@@ -267,7 +267,7 @@ static bool fuses(const starlin__call_t *call, bool transpose_b)
     starlin__stage_t stage;
     starlin__gemm_t gemm;
 
-    if (!has_epilogue(call))
+    if (!starlin__has_epilogue(call))
         return true;
     stage = fused(call, call->operands[0], transpose_b);
     gemm = starlin__stage_gemm(&stage, 0);

@@ -30,6 +30,9 @@ starlin_status_t starlin__refuse_placements(const starlin__call_t *call, int fro
 /* Where sums of products go before they are finished: wide where they are rounded later. */
 starlin_dtype_t starlin__partial_dtype(const starlin__call_t *call, const starlin_matrix_t *output);
 
+/* Has the call a bias, a residual or an activation? */
+bool starlin__has_epilogue(const starlin__call_t *call);
+
 /* The product `c` of a matrix over rows with a weight: the output itself, or what is finished behind it. */
 starlin__stage_t starlin__product(const starlin__call_t *call, starlin_matrix_t *a, starlin_matrix_t *c,
                                   bool transpose_b);

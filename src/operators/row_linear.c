@@ -3,12 +3,6 @@
  * redistribution, finish. */
 #include "operators/operators.h"
 
-static bool has_epilogue(const starlin__call_t *call)
-{
-    return call->operands[STARLIN__OPERAND_BIAS] != NULL ||
-           call->operands[STARLIN__OPERAND_RESIDUAL] != NULL || call->activation != STARLIN_IDENTITY;
-}
-
 static starlin_status_t check(const starlin__call_t *call)
 {
     const starlin_matrix_t *x = call->operands[STARLIN__OPERAND_X], *y = call->operands[STARLIN__OPERAND_Y];
@@ -16,7 +10,7 @@ static starlin_status_t check(const starlin__call_t *call)
     STARLIN__FORWARD(starlin__check_linear(call));
     if (x->placement != STARLIN_SHARD_COLS || y->placement == STARLIN_SHARD_COLS)
         return starlin__refuse_placements(call, STARLIN__OPERAND_X, STARLIN__OPERAND_Y);
-    if (y->placement == STARLIN_PARTIAL && has_epilogue(call))
+    if (y->placement == STARLIN_PARTIAL && starlin__has_epilogue(call))
         return starlin__error(STARLIN_ERR_UNSUPPORTED, "y is partial: bias, activation and residual belong "
                                                        "behind the sum over the ranks");
     return STARLIN_SUCCESS;
